@@ -1,12 +1,13 @@
 //! A rough field over a plane, by nearest neighbours and by other methods: `cargo run --release -p sparsegp-bench --bin space --
-//! [--rows 10000,30000,100000] [--field D,LENGTH,NU,NOISE] [METHOD …]`.
+//! [--rows 10000,30000,100000] [--field D,LENGTH,NU,NOISE[,FAR]] [--kernel K] [--inducing M] [METHOD …]`.
 //!
 //! The field is a sum of 300 waves with the heavy tails of a Matérn spectrum, three times as rough along one input as along the
 //! other, with noise of variance 0.04; 4000 other places are for testing. Kernel `matern32`, all else as by default. Prints seconds of the fit and of an
 //! evaluation with its gradient, and scores in standardised units.
 //!
 //! With `--field` it is a draw of a Matérn kernel of smoothness NU (`inf`: squared exponential) over the unit cube of D inputs, by 1500
-//! waves, with lengthscales about LENGTH (each times e^u, u uniform on ±0.7), and noise of standard deviation NOISE.
+//! waves, with lengthscales about LENGTH (each times e^u, u uniform on ±0.7), and noise of standard deviation NOISE; with FAR, another such draw
+//! with lengthscales FAR/LENGTH times as long is added.
 
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 use sparsegp::data::InMemory;
@@ -41,7 +42,7 @@ fn field(rows: usize, name: &str) -> InMemory {
 /// Waves of a drawn field.
 const WAVES: usize = 1500;
 
-fn drawn(rows: usize, name: &str, [d, length, nu, noise]: [f64; 4]) -> InMemory {
+fn drawn(rows: usize, name: &str, [d, length, nu, noise, far]: [f64; 5]) -> InMemory {
     let (mut rng, mut of_waves) = (stream(11, name), stream(12, "waves"));
     let d = d as usize;
     let scales: Vec<f64> =
@@ -62,7 +63,14 @@ fn drawn(rows: usize, name: &str, [d, length, nu, noise]: [f64; 4]) -> InMemory 
         own.push(TAU * uniform(&mut of_waves));
         own
     };
-    let waves: Vec<Vec<f64>> = (0..WAVES).map(|_| wave()).collect();
+    let mut waves: Vec<Vec<f64>> = (0..WAVES).map(|_| wave()).collect();
+    if far > 0.0 {
+        let slower = |own: Vec<f64>| {
+            let along = own.iter().enumerate();
+            along.map(|(q, v)| if q < d { v * length / far } else { *v }).collect()
+        };
+        waves.extend((0..WAVES).map(|_| slower(wave())).collect::<Vec<_>>());
+    }
     let x = Mat::from_fn(rows, d, |_, _| uniform(&mut rng));
     let y = Mat::from_fn(rows, 1, |i, _| {
         let phase = |own: &Vec<f64>| (0..d).map(|q| own[q] * x[(i, q)]).sum::<f64>() + own[d];
@@ -80,14 +88,21 @@ fn numbers<T: std::str::FromStr>(list: Option<String>) -> Vec<T> {
 
 fn main() {
     let (mut sizes, mut methods) = (vec![10_000, 30_000, 100_000], Vec::new());
-    let mut of_kernel: Option<[f64; 4]> = None;
+    let mut of_kernel: Option<[f64; 5]> = None;
+    let (mut kernel, mut inducing) = (None, None);
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
             "--rows" => {
                 sizes = numbers(words.next());
             }
-            "--field" => of_kernel = numbers(words.next()).try_into().ok(),
+            "--field" => {
+                let mut own: Vec<f64> = numbers(words.next());
+                own.resize(5, 0.0);
+                of_kernel = own.try_into().ok();
+            }
+            "--kernel" => kernel = words.next(),
+            "--inducing" => inducing = numbers(words.next()).first().copied(),
             _ => methods.push(word),
         }
     }
@@ -99,23 +114,28 @@ fn main() {
         None => field(rows, name),
     };
     // a drawn field is not said to be of a kernel that is known
-    let kernel = if of_kernel.is_some() { "auto" } else { "matern32" };
+    let usual = if of_kernel.is_some() { "auto" } else { "matern32" };
+    let kernel = kernel.unwrap_or_else(|| usual.into());
     let test = rows_of(TEST, "test");
     println!("| method | rows | fit s | evaluations | one s | NLPD | RMSE | in 95 % |");
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for rows in sizes {
         let data = Dataset::from_rows(rows_of(rows, "rows"), true).expect("a table");
         for method in &methods {
-            row(&data, method, kernel, &test);
+            let options = FitOptions {
+                method: method.clone(),
+                kernel: kernel.clone(),
+                inducing: inducing.filter(|_| method != "vecchia"),
+                ..FitOptions::default()
+            };
+            row(&data, &options, &test);
         }
     }
 }
 
-fn row(data: &Dataset, method: &str, kernel: &str, test: &InMemory) {
-    let (method, kernel) = (method.to_owned(), kernel.to_owned());
-    let options = FitOptions { method, kernel, ..FitOptions::default() };
+fn row(data: &Dataset, options: &FitOptions, test: &InMemory) {
     let start = Instant::now();
-    let fitted = fit(data, &options, &Cpu::default(), &mut ()).expect("a fit");
+    let fitted = fit(data, options, &Cpu::default(), &mut ()).expect("a fit");
     let seconds = start.elapsed().as_secs_f64();
     let report = fitted.report.as_ref().expect("a report");
     let start = Instant::now();

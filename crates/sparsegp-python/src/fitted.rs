@@ -74,7 +74,7 @@ impl Fitted {
             "mean": f.model.mean.name(),
             "latents": f.model.likelihood.latents(),
             "standardises": f.model.likelihood.standardises(),
-            "inducing": f.model.inducing.first().map_or(0, |_| f.posterior.points().nrows()),
+            "inducing": f.model.inducing_set(0).map_or(0, |points| points.nrows()),
             "inputs": f.measured_names(),
             "input_sd": f.deviation_columns(),
             "columns": f.columns,

@@ -280,6 +280,20 @@ def test_every_method_by_name():
         GPRegressor(method="titsias2024").fit(X, y)
 
 
+def test_full_scale_has_points_and_neighbours(tmp_path):
+    X, y = waves(90)
+    exact = GPRegressor("rbf", method="exact").fit(X, y)
+    model = GPRegressor("rbf", method="full-scale(neighbours=100)", n_inducing=15).fit(X, y)
+    assert model.method_ == "full-scale(neighbours=100)" and "15" in model.summary()
+    for found, expected in zip(model.predict(X, return_std=True), exact.predict(X, return_std=True)):
+        np.testing.assert_allclose(found, expected, atol=2e-2)
+    model.save(tmp_path / "model.safetensors")
+    loaded = sparsegp.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    with pytest.raises(ValueError, match="n_inducing=9"):
+        GPRegressor(method="vecchia(points=9)").fit(X, y)
+
+
 def test_series_are_those_of_exact_inference(tmp_path):
     rng = np.random.default_rng(5)
     t = rng.permutation(400) * 0.025 - 5.0

@@ -106,6 +106,7 @@ def test_slopes_by_other_packages(package):
         (Bell(), RBF(), "titsias2025", {"n_inducing": 12}),
         (Sloped() * Matern52(active_dims=[1]), RBF() * Matern52(active_dims=[1]), "svgp", {"n_inducing": 12}),
         (Sloped(), RBF(), "vecchia", {}),
+        (Sloped(), RBF(), "full-scale", {"n_inducing": 12}),
     ],
 )
 def test_fits_are_those_of_the_built_in_kernel(own, reference, method, further):

@@ -68,7 +68,7 @@
 //! - [`latent`]: uncertain inputs and the Bayesian GP-LVM.
 //! - [`deep`]: layers of functions of functions.
 //! - [`variational`]: q(u) as parameters, natural-gradient steps.
-//! - [`vecchia`]: rows given their nearest neighbours, without inducing points.
+//! - [`vecchia`]: rows given their nearest neighbours, without inducing points or beside them.
 //! - [`mod@train`] and [`optim`]: the loops and the optimisers.
 //! - [`explain`]: effects of inputs and shares of variance.
 //! - [`flow`]: Gaussian approximations of any density from its gradients, by particles that flow.

@@ -20,6 +20,8 @@ mod deep;
 mod everything;
 #[path = "fit/findings.rs"]
 mod findings;
+#[path = "fit/full_scale.rs"]
+mod full_scale;
 #[path = "fit/functions.rs"]
 mod functions;
 #[path = "fit/guests.rs"]

@@ -50,7 +50,7 @@ pub fn cannot(fitted: &Fitted) -> Option<&'static str> {
     match fitted.predict_terms(row.as_ref(), true) {
         Err(_) => Some(
             "its posterior is of draws, of layers or of inputs with errors, and has no terms, or keeps its rows (`markov`, \
-             `vecchia`), and has none that are centred",
+             `vecchia`, `full-scale`), and has none that are centred",
         ),
         Ok(terms) if terms.iter().all(|term| input(fitted, term).is_none()) => Some(
             "no term of its kernel is a function of one input: `additive` has one for every input",

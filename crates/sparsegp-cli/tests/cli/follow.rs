@@ -340,7 +340,7 @@ fn models_that_keep_their_rows_are_updated_and_follow() {
     let folder = Folder::new();
     folder.write("a.csv", format!("x,y\n{}", rows(150, 0, 0.0)));
     folder.write("b.csv", format!("x,y\n{}", rows(60, 1000, 0.0)));
-    for method in ["markov", "vecchia"] {
+    for method in ["markov", "vecchia", "full-scale --inducing 20"] {
         folder.ok(&format!(
             "fit a.csv --target y --method {method} --kernel matern32 --max-iterations 10 -o m.safetensors"
         ));

@@ -172,8 +172,9 @@ pub(super) fn choose(options: &FitOptions, known: Known<'_>) -> Result<Choice> {
     };
     if options.method != "auto" {
         let entry = methods::find(&options.method)?;
-        let inducing =
-            if entry.method.with_q().is_some_and(|q| q.is_of_points()) { trained } else { wanted };
+        let usual = entry.method.usual_points().filter(|_| asked.is_none());
+        let of_q = entry.method.with_q().is_some_and(|q| q.is_of_points());
+        let inducing = usual.unwrap_or(if of_q { trained } else { wanted });
         return of(entry.name, inducing, format!("`{}` was asked for", entry.name));
     }
     let few = n <= AUTO_EXACT && asked.is_none() && !sharded;

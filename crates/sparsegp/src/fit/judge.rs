@@ -178,7 +178,9 @@ fn by_objective(
         let fewer = crate::linalg::Mat::from_fn(picked.len(), points.ncols(), |i, q| {
             points[(picked[i], q)]
         });
-        own.inducing = vec![inducing_param(fewer.as_ref())];
+        let mut fewer = inducing_param(fewer.as_ref());
+        fewer.frozen = !own.method.moves_points();
+        own.inducing = vec![fewer];
     }
     let points = own.inducing_points()?.nrows();
     own.q = own.method.has_q().then(|| {

@@ -153,8 +153,11 @@ impl Placing<'_> {
         let (options, sample) = (self.options, self.sample);
         let selected = select_inducing(&own, sample, self.wanted.min(self.most()), options)?;
         let points = selected.points.nrows();
-        own.inducing = vec![inducing_param(selected.points.as_ref())];
-        if flown && free_noise(&own) {
+        let mut placed = inducing_param(selected.points.as_ref());
+        placed.frozen = !self.method.moves_points();
+        own.inducing = vec![placed];
+        // neighbours see what points leave unexplained: it is no noise
+        if flown && free_noise(&own) && !self.method.keeps_rows() {
             widen_noise(&mut own, sample.x.as_ref(), self.engine)?;
         }
         let size = [self.dataset.source.rows(), points, self.latents];

@@ -258,6 +258,10 @@ impl Method for Markov {
         false
     }
 
+    fn keeps_rows(&self) -> bool {
+        true
+    }
+
     fn is_of_series(&self) -> bool {
         true
     }

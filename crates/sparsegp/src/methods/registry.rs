@@ -1,5 +1,6 @@
 //! The methods by name: one line (of the table) each.
 
+use super::vecchia::Placed;
 use super::{
     Collapsed, DEFAULT_ALPHA, DEFAULT_NEIGHBOURS, Deep, Exact, Keeps, Markov, Method, PowerEp,
     Sampler, Tvgp, Uncollapsed, Vecchia, uncollapsed,
@@ -98,7 +99,20 @@ pub const REGISTRY: &[Entry] = &[
                 vecchia(neighbours=30)",
         cost: "O(Nm³) for m neighbours, memory O(Nm)",
         source: "Vecchia 1988; Guinness 2018; Katzfuss & Guinness 2021",
-        method: &Vecchia { name: "vecchia", neighbours: DEFAULT_NEIGHBOURS },
+        method: &Vecchia { name: "vecchia", neighbours: DEFAULT_NEIGHBOURS, points: None },
+    },
+    Entry {
+        name: "full-scale",
+        aliases: &["vif", "vecchia-inducing"],
+        about: "approximate log evidence, not a bound: inducing points, and nearest neighbours for what they do not explain: \
+                full-scale(neighbours=30, moving=false)",
+        cost: "O(N(M² + mM + m³)) for m neighbours, memory O(N(M + m))",
+        source: "Gyger, Furrer & Sigrist 2025; Zhang, Sang & Huang 2019",
+        method: &Vecchia {
+            name: "full-scale",
+            neighbours: DEFAULT_NEIGHBOURS,
+            points: Some(Placed::Fixed),
+        },
     },
     Entry {
         name: "titsias2009",
@@ -386,7 +400,7 @@ pub const REGISTRY: &[Entry] = &[
 ];
 
 /// The entry of a method's name or alias, in any capitals. `pep` takes its power: `pep(alpha=0.3)`, and `deep` its layers:
-/// `deep(layers=3, width=5, kind=w, samples=5, functions=true)`; `vecchia` takes its neighbours: `vecchia(neighbours=50)`.
+/// `deep(layers=3, width=5, kind=w, samples=5, functions=true)`; `vecchia` and `full-scale` take their neighbours: `vecchia(neighbours=50)`.
 ///
 /// # Errors
 /// [`Error::Invalid`] that names the nearest, or says what is wrong with an option.
@@ -398,8 +412,9 @@ pub fn find(name: &str) -> Result<&'static Entry> {
         if let (Some(_), Some(options)) = (entry.method.architecture(), options) {
             return Deep::entry(options);
         }
-        if let (true, Some(options)) = (entry.name == "vecchia", options) {
-            return Vecchia::entry(options);
+        let neighbours = ["vecchia", "full-scale"].contains(&entry.name);
+        if let (true, Some(options)) = (neighbours, options) {
+            return Vecchia::entry(entry, options);
         }
         let alpha = options.and_then(|text| text.split_once('='));
         return match alpha.filter(|(key, _)| key.trim() == "alpha") {
@@ -410,8 +425,8 @@ pub fn find(name: &str) -> Result<&'static Entry> {
                 PowerEp::entry(alpha)
             }
             _ => Err(Error::Invalid(format!(
-                "method `{name}`: only `pep`, `deep` and `vecchia` have options, as in `pep(alpha=0.3)`, `deep(layers=3)` and \
-                 `vecchia(neighbours=50)`"
+                "method `{name}`: only `pep`, `deep`, `vecchia` and `full-scale` have options, as in `pep(alpha=0.3)`, \
+                 `deep(layers=3)` and `vecchia(neighbours=50)`"
             ))),
         };
     }

@@ -1,5 +1,6 @@
 //! Rows given their nearest neighbours ([`mod@crate::vecchia`]): an approximate log evidence with Gaussian noise, and predictions, in
-//! O(Nm³).
+//! O(Nm³); and the same of what inducing points do not explain ([`vecchia::FullScale`]), whose Z stays where it starts unless it is asked
+//! to move.
 //!
 //! **Neighbours while a training climbs.** Order and neighbours depend on ratios of lengthscales. If they followed every
 //! point that a line search tries, the objective would jump between them, by far more than what the last steps gain. So a
@@ -14,14 +15,17 @@ use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
-use crate::linalg::{Mat, MatRef, column};
+use crate::linalg::{Mat, MatRef, column, sum_of_products};
 use crate::model::{Conditional, ConditioningRows, Model, Moments, Posterior, weighty};
-use crate::vecchia::{self, Copies, Merged, Metric, Nearest, Plan, Rows};
+use crate::vecchia::{self, Copies, Features, FullScale, Merged, Metric, Nearest, Plan, Rows};
 use rand::Rng;
 use std::sync::{Arc, OnceLock};
 
 /// Neighbours of a row unless another number is asked for.
 pub const DEFAULT_NEIGHBOURS: usize = 30;
+
+/// Inducing points beside the neighbours unless another number is asked for.
+pub const DEFAULT_POINTS: usize = 200;
 
 /// Most neighbours: a block of them is to stay in cache.
 const MOST_NEIGHBOURS: usize = 500;
@@ -40,22 +44,49 @@ const NO_SAY: f64 = 1e-3;
 pub struct Vecchia {
     pub(super) name: &'static str,
     pub(super) neighbours: usize,
+    /// Inducing points that explain what is far, where it has any.
+    pub(super) points: Option<Placed>,
+}
+
+/// What becomes of inducing points beside neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placed {
+    /// They stay where they start: what they leave unexplained the neighbours see.
+    Fixed,
+    /// They are trained.
+    Moving,
 }
 
 impl Vecchia {
-    /// The method `vecchia` with so many neighbours, as [`super::find`] gives it for `vecchia(neighbours=…)`.
+    /// The method of an entry with so many neighbours, as [`super::find`] gives it for `vecchia(neighbours=…)`.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an unknown option or a value out of range.
-    pub fn entry(options: &str) -> Result<&'static Entry> {
-        let registered = super::find("vecchia")?;
-        let invalid = |reason: String| Error::Invalid(format!("method `vecchia`: {reason}"));
-        let mut neighbours = DEFAULT_NEIGHBOURS;
+    pub(super) fn entry(registered: &'static Entry, options: &str) -> Result<&'static Entry> {
+        let plain = registered.name;
+        let usual = registered.method.is_sparse().then_some(Placed::Fixed);
+        let known = if usual.is_some() { "neighbours, moving" } else { "neighbours" };
+        let invalid = |reason: String| Error::Invalid(format!("method `{plain}`: {reason}"));
+        let (mut neighbours, mut points) = (DEFAULT_NEIGHBOURS, usual);
         for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
             let (key, value) =
                 option.split_once('=').map_or((option, ""), |(k, v)| (k.trim(), v.trim()));
+            if key == "inducing" || key == "points" {
+                return Err(invalid(format!(
+                    "`{key}` is not an option of neighbours; `full-scale` has inducing points, as many as `inducing` says \
+                     (--inducing {value}; in Python n_inducing={value})"
+                )));
+            }
+            if key == "moving" && points.is_some() {
+                points = Some(match value {
+                    "true" => Placed::Moving,
+                    "false" => Placed::Fixed,
+                    _ => return Err(invalid(format!("moving={value}: must be true or false"))),
+                });
+                continue;
+            }
             if key != "neighbours" {
-                return Err(invalid(format!("`{key}` is unknown; known: neighbours")));
+                return Err(invalid(format!("`{key}` is unknown; known: {known}")));
             }
             let number = value.parse().ok().filter(|m| (1..=MOST_NEIGHBOURS).contains(m));
             neighbours = number.ok_or_else(|| {
@@ -64,11 +95,12 @@ impl Vecchia {
                 ))
             })?;
         }
-        if neighbours == DEFAULT_NEIGHBOURS {
+        if (neighbours, points) == (DEFAULT_NEIGHBOURS, usual) {
             return Ok(registered);
         }
-        let name = format!("vecchia(neighbours={neighbours})");
-        Ok(registered.variant(name, |name| Box::new(Self { name, neighbours })))
+        let moving = if points == usual { "" } else { ", moving=true" };
+        let name = format!("{plain}(neighbours={neighbours}{moving})");
+        Ok(registered.variant(name, |name| Box::new(Self { name, neighbours, points })))
     }
 
     /// Refuses inputs in which nothing is near.
@@ -76,12 +108,21 @@ impl Vecchia {
         let metric = Metric::of(model.kernel(), inputs);
         match metric.dims() {
             dims if dims > MOST_INPUTS => Err(Error::Invalid(format!(
-                "method `vecchia` is for few inputs: the kernel has lengthscales of {dims} columns (at most {MOST_INPUTS}), among \
+                "method `{}` is for few inputs: the kernel has lengthscales of {dims} columns (at most {MOST_INPUTS}), among \
                  which no rows are near; use a sparse method such as `titsias2025`, or a kernel of fewer columns \
-                 (active_dims)"
+                 (active_dims)",
+                self.name
             ))),
             _ => Ok(metric),
         }
+    }
+
+    /// The inducing points of a model, if it has any.
+    fn features(&self, model: &Model) -> Result<Option<Features>> {
+        if self.points.is_none() {
+            return Ok(None);
+        }
+        Features::new(model.kernel(), model.inducing_points()?, model.jitter).map(Some)
     }
 
     /// The plan that is held for these rows, or that at the model's parameters.
@@ -91,6 +132,31 @@ impl Vecchia {
             return Ok(held.plan);
         }
         Ok(Arc::new(Plan::new(x, metric, self.neighbours)))
+    }
+}
+
+/// What inducing points explain of rows.
+fn explained(
+    kernel: &dyn Kernel,
+    features: &Features,
+    phi: &Mat<f64>,
+    x: MatRef<f64>,
+) -> Diagnostics {
+    let mut prior = vec![0.0; x.nrows()];
+    kernel.diag(x, &mut prior);
+    let total: f64 = prior.iter().sum();
+    let least = -1e-8 * total / prior.len().max(1) as f64;
+    let left = prior.iter().enumerate().map(|(i, prior)| {
+        let own = column(phi.as_ref(), i);
+        prior - sum_of_products(own, own)
+    });
+    let left: Vec<f64> = left.collect();
+    Diagnostics {
+        jitter: features.jitter(),
+        unexplained: left.iter().sum(),
+        prior_variance: Some(total),
+        negative: left.iter().filter(|own| **own < least).count(),
+        residual: None,
     }
 }
 
@@ -158,6 +224,8 @@ struct Known {
     kernel: Box<dyn Kernel>,
     metric: Metric,
     neighbours: usize,
+    /// The inducing points, where there are any.
+    points: Option<(Features, Mat<f64>)>,
     /// Log of the factors that weights leave beside the density.
     factors: f64,
     /// Known once somebody asks.
@@ -184,7 +252,14 @@ impl Conditional for Known {
     /// As their nearest others predict them.
     fn left_out(&self) -> Result<Moments> {
         let rows = view(&self.seen.rows);
-        let (mut mean, mut variance) = self.nearest.leave_one_out()?;
+        let (mut mean, mut variance) = match &self.points {
+            None => self.nearest.leave_one_out()?,
+            Some((features, phi)) => {
+                let (kernel, rows, watch) = (&*self.kernel, self.seen.places(), &|| Ok(()));
+                let plan = &Plan::new(rows.x, self.metric.clone(), self.neighbours);
+                FullScale { kernel, features, phi, plan, rows, watch }.leave_one_out()?
+            }
+        };
         if let Some((copies, merged)) = &self.seen.merged {
             (mean, variance) = copies.left_out(rows, merged, (&mean, &variance));
         }
@@ -217,7 +292,19 @@ impl Method for Vecchia {
     }
 
     fn is_sparse(&self) -> bool {
-        false
+        self.points.is_some()
+    }
+
+    fn moves_points(&self) -> bool {
+        self.points == Some(Placed::Moving)
+    }
+
+    fn keeps_rows(&self) -> bool {
+        true
+    }
+
+    fn usual_points(&self) -> Option<usize> {
+        self.points.map(|_| DEFAULT_POINTS)
     }
 
     fn is_bound(&self) -> bool {
@@ -229,7 +316,16 @@ impl Method for Vecchia {
     }
 
     fn check(&self, model: &Model) -> Result<()> {
-        model.gaussian().map(|_| ())
+        model.gaussian()?;
+        let columns = model.inducing_points().map_or(0, |z| z.ncols());
+        let other = model.kernel().interdomain().is_some_and(|own| own.columns == columns);
+        if self.points.is_some() && other {
+            return Err(Error::Invalid(format!(
+                "method `{}` has inducing points among the inputs, and these are of another domain; use `titsias2025`",
+                self.name
+            )));
+        }
+        Ok(())
     }
 
     fn hold(&self, model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<bool> {
@@ -259,8 +355,17 @@ impl Method for Vecchia {
         let seen = Seen::new(model, rows);
         let plan = self.plan(model, engine, seen.places().x)?;
         let watch = || engine.go_on();
-        let (density, mut slopes) =
-            vecchia::with_slopes(model.kernel(), &plan, seen.places(), &watch)?;
+        let mut diagnostics = Diagnostics::default();
+        let (density, mut slopes) = match self.features(model)? {
+            None => vecchia::with_slopes(model.kernel(), &plan, seen.places(), &watch)?,
+            Some(features) => {
+                let (kernel, rows) = (model.kernel(), seen.places());
+                let phi = &features.of(kernel, rows.x);
+                diagnostics = explained(kernel, &features, phi, rows.x);
+                let (features, plan) = (&features, &*plan);
+                FullScale { kernel, features, phi, plan, rows, watch: &watch }.with_slopes()?
+            }
+        };
         let rows = view(&seen.rows);
         if let Some((copies, merged)) = &seen.merged {
             slopes = copies.pull(rows, merged, slopes);
@@ -274,13 +379,14 @@ impl Method for Vecchia {
         let mut gradient = vec![0.0; model.num_params()];
         let parts = model.parts_of(&mut gradient);
         parts.kernel.copy_from_slice(&slopes.kernel);
+        parts.inducing.copy_from_slice(&slopes.points);
         let alpha = -slopes.residual;
         model.mean.vjp(rows.x, alpha.as_ref(), parts.mean);
         let (factors, slope) = noise.factors();
         parts.likelihood[0] = noise.pull(slopes.noise.into_iter()) + columns * slope;
         let value = density.value + seen.log_factors() + columns * factors;
         let value = super::finite(value, "the log evidence")?;
-        Ok(Evaluation { value, gradient, diagnostics: Diagnostics::default() })
+        Ok(Evaluation { value, gradient, diagnostics })
     }
 
     fn posterior(
@@ -292,16 +398,34 @@ impl Method for Vecchia {
         self.conditioned(model, engine, super::collect(data)?)
     }
 
-    fn conditioned(&self, model: &Model, _: &dyn Engine, rows: InMemory) -> Result<Posterior> {
+    fn conditioned(&self, model: &Model, engine: &dyn Engine, rows: InMemory) -> Result<Posterior> {
         let rows = weighty(rows);
         let (metric, neighbours) = (self.metric(model, rows.x.ncols())?, self.neighbours);
         let kernel = model.kernel().clone_box();
         let (own, noise) = ConditioningRows::of(model, rows.clone())?;
         let factors = own.y.ncols() as f64 * noise.factors().0;
         let seen = Seen::new(model, own);
-        let nearest = Nearest::new(kernel.clone(), seen.places(), neighbours)?;
-        let objective = OnceLock::new();
-        let known = Known { nearest, seen, kernel, metric, neighbours, factors, objective };
+        let mut nearest = Nearest::new(kernel.clone(), seen.places(), neighbours)?;
+        let (mut points, mut objective) = (None, OnceLock::new());
+        if let Some(features) = self.features(model)? {
+            let (rows, watch) = (seen.places(), || engine.go_on());
+            let phi = features.of(&*kernel, rows.x);
+            let plan = self.plan(model, engine, rows.x)?;
+            let (own, features_of) = (&*kernel, &features);
+            let all = FullScale {
+                kernel: own,
+                features: features_of,
+                phi: &phi,
+                plan: &plan,
+                rows,
+                watch: &watch,
+            };
+            let (density, common) = all.density()?;
+            objective = OnceLock::from(density.value + seen.log_factors() + factors);
+            nearest = nearest.with_points(features.clone(), phi.clone(), common);
+            points = Some((features, phi));
+        }
+        let known = Known { nearest, seen, kernel, metric, neighbours, points, factors, objective };
         Ok(Posterior::of_kept_rows(model, rows, Arc::new(known)))
     }
 }

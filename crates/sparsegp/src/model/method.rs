@@ -162,6 +162,21 @@ pub trait Method: Send + Sync + std::fmt::Debug {
     /// Whether there are inducing points.
     fn is_sparse(&self) -> bool;
 
+    /// Whether its posteriors keep their rows ([`Posterior::kept_rows`]), all of which its objective sees at once.
+    fn keeps_rows(&self) -> bool {
+        false
+    }
+
+    /// Whether inducing points are trained unless somebody freezes them.
+    fn moves_points(&self) -> bool {
+        true
+    }
+
+    /// Inducing points where nobody says how many; none where that is as for most methods.
+    fn usual_points(&self) -> Option<usize> {
+        None
+    }
+
     /// Whether rows are passed in the order of their one input.
     fn is_of_series(&self) -> bool {
         false

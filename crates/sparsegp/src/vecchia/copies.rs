@@ -109,7 +109,7 @@ impl Copies {
                 noise[i] += 0.5 * apart * apart / (s * s) - slope * apart * w / s;
             }
         }
-        Slopes { kernel: slopes.kernel, residual, noise }
+        Slopes { residual, noise, ..slopes }
     }
 
     /// Returns means and variances of the function at every row, given the other rows: from those at every place, given the

@@ -1,21 +1,11 @@
 //! The approximate log density of rows, with its adjoint.
 
+use super::factored::{Factored, gather};
+use super::rounds::{Part, Rounds};
 use super::{Block, Plan};
 use crate::error::{Error, Result};
-use crate::kernels::{Cotangents, Kernel, Tape};
-use crate::linalg::{
-    Accum, Cholesky, Jitter, Mat, MatRef, Par, column_mut, gemm, sized, solve_lower,
-    solve_lower_transpose,
-};
-use rayon::prelude::*;
-
-/// Blocks that are one thread's work at once, with a sum each; and how many of these sums wait to be added. The bits depend
-/// on the first, the memory on both.
-const PART: usize = 64;
-const ROUND: usize = 64;
-
-/// The matrix that is factorised.
-const MATRIX: &str = "K + σ²I of neighbours";
+use crate::kernels::{Cotangents, Kernel};
+use crate::linalg::{Accum, Mat, MatRef, Par, gemm, sized, solve_lower, solve_lower_transpose};
 
 /// Rows with Gaussian noise.
 #[derive(Clone, Copy, Debug)]
@@ -46,12 +36,14 @@ pub struct Slopes {
     pub residual: Mat<f64>,
     /// In the noise variance of every row: of exact inference ½(αᵢ² − [G⁻¹]ᵢᵢ), summed over targets.
     pub noise: Vec<f64>,
+    /// In the inducing points, column by column; none where there are none.
+    pub points: Vec<f64>,
 }
 
 impl Density {
-    fn add(&mut self, part: &Part) {
-        self.value += part.density.value;
-        self.rounding += part.density.rounding;
+    pub(super) fn add(&mut self, other: Density) {
+        self.value += other.value;
+        self.rounding += other.rounding;
     }
 }
 
@@ -81,7 +73,7 @@ pub fn log_density(
     watch: &dyn Fn() -> Result<()>,
 ) -> Result<Density> {
     let mut density = Density::default();
-    in_rounds(kernel, plan, rows, false, watch, &mut |part| density.add(part))?;
+    in_rounds(kernel, plan, rows, (false, watch), &mut |part| density.add(part.density))?;
     Ok(density)
 }
 
@@ -95,36 +87,37 @@ pub fn with_slopes(
     rows: Rows<'_>,
     watch: &dyn Fn() -> Result<()>,
 ) -> Result<(Density, Slopes)> {
-    let (n, p) = (rows.x.nrows(), rows.residual.ncols());
-    let mut slopes = Slopes {
-        kernel: vec![0.0; kernel.num_params()],
-        residual: Mat::zeros(n, p),
-        noise: vec![0.0; n],
-    };
+    let mut slopes = Slopes::zeros(kernel, rows);
     let mut density = Density::default();
-    in_rounds(kernel, plan, rows, true, watch, &mut |part| {
-        density.add(part);
-        slopes.kernel.iter_mut().zip(&part.kernel).for_each(|(sum, own)| *sum += own);
-        let mut own = part.members.chunks_exact(1 + p);
-        for row in part.blocks.clone().flat_map(|block| plan.block(block).rows) {
-            let row = *row as usize;
-            let Some((noise, residual)) = own.next().and_then(|own| own.split_first()) else {
-                break;
-            };
-            slopes.noise[row] += noise;
-            (0..p).for_each(|j| slopes.residual[(row, j)] += residual[j]);
-        }
+    in_rounds(kernel, plan, rows, (true, watch), &mut |part| {
+        density.add(part.density);
+        slopes.add(part, &mut |_, _| ());
     })?;
     Ok((density, slopes))
 }
 
-/// What some blocks contribute.
-struct Part {
-    blocks: std::ops::Range<usize>,
-    density: Density,
-    kernel: Vec<f64>,
-    /// The slopes in noise and residuals of every member of every block, one after the other.
-    members: Vec<f64>,
+impl Slopes {
+    pub(super) fn zeros(kernel: &dyn Kernel, rows: Rows<'_>) -> Self {
+        let (n, p) = (rows.x.nrows(), rows.residual.ncols());
+        Self {
+            kernel: vec![0.0; kernel.num_params()],
+            residual: Mat::zeros(n, p),
+            noise: vec![0.0; n],
+            points: Vec::new(),
+        }
+    }
+
+    /// Adds those of a part, whose numbers of a row are the slope in its noise, those in its residuals, and others, which `further`
+    /// takes.
+    pub(super) fn add(&mut self, part: &Part, further: &mut dyn FnMut(usize, &[f64])) {
+        let p = self.residual.ncols();
+        self.kernel.iter_mut().zip(&part.kernel).for_each(|(sum, own)| *sum += own);
+        for (row, own) in part.rows() {
+            self.noise[row] += own[0];
+            (0..p).for_each(|j| self.residual[(row, j)] += own[1 + j]);
+            further(row, &own[1 + p..]);
+        }
+    }
 }
 
 /// Calls `add` with the contributions of all blocks, always in the same order.
@@ -132,49 +125,24 @@ fn in_rounds(
     kernel: &dyn Kernel,
     plan: &Plan,
     rows: Rows<'_>,
-    slopes: bool,
-    watch: &dyn Fn() -> Result<()>,
+    (slopes, watch): (bool, &dyn Fn() -> Result<()>),
     add: &mut dyn FnMut(&Part),
 ) -> Result<()> {
     rows.check()?;
-    if plan.rows() != rows.x.nrows() {
-        return Err(Error::shape("rows of a plan", plan.rows().to_string(), rows.x.nrows()));
-    }
-    let parts = plan.blocks().div_ceil(PART);
-    for round in (0..parts).step_by(ROUND) {
-        watch()?;
-        let own = (round..parts.min(round + ROUND)).into_par_iter().map_init(
-            || Scratch::new(slopes),
-            |scratch, part| {
-                let blocks = part * PART..plan.blocks().min((part + 1) * PART);
-                let kernel_slopes = vec![0.0; if slopes { kernel.num_params() } else { 0 }];
-                let mut own = Part {
-                    blocks,
-                    density: Density::default(),
-                    kernel: kernel_slopes,
-                    members: Vec::new(),
-                };
-                for block in own.blocks.clone() {
-                    scratch.block(kernel, plan.block(block), rows, &mut own)?;
-                }
-                Ok(own)
-            },
-        );
-        // in order, whoever was the first to finish
-        own.collect::<Result<Vec<_>>>()?.iter().for_each(&mut *add);
-    }
-    Ok(())
+    let (n, width) = (rows.x.nrows(), 1 + rows.residual.ncols());
+    let params = if slopes { kernel.num_params() } else { 0 };
+    let rounds = Rounds { plan, rows: n, params, width, watch };
+    let work = |scratch: &mut Scratch, block: Block<'_>, part: &mut Part| {
+        scratch.block(kernel, block, rows, part)
+    };
+    rounds.run(|| Scratch::new(slopes), work, add)
 }
 
 /// The memory of one thread.
 struct Scratch {
     slopes: bool,
-    x: Mat<f64>,
-    k: Mat<f64>,
-    g: Mat<f64>,
+    own: Factored,
     z: Mat<f64>,
-    tape: Tape,
-    factor: Cholesky,
     /// [VᵀWᵀ Vᵀ], columns by rows that respond.
     sides: Mat<f64>,
     /// The same with both halves exchanged.
@@ -189,12 +157,8 @@ impl Scratch {
         let new = Mat::new;
         Self {
             slopes,
-            x: new(),
-            k: new(),
-            g: new(),
+            own: Factored::new(slopes),
             z: new(),
-            tape: if slopes { Tape::recording() } else { Tape::off() },
-            factor: Cholesky::of_factor(new()),
             sides: new(),
             others: new(),
             k_bar: new(),
@@ -211,18 +175,9 @@ impl Scratch {
         part: &mut Part,
     ) -> Result<()> {
         let (n, p) = (block.rows.len(), rows.residual.ncols());
-        gather(&mut self.x, rows.x, block.rows);
         gather(&mut self.z, rows.residual, block.rows);
-        sized(&mut self.k, n, n);
-        kernel.evaluate(self.x.as_ref(), None, self.k.as_mut(), &mut self.tape);
-        sized(&mut self.g, n, n);
-        self.g.copy_from(&self.k);
-        for (i, row) in block.rows.iter().enumerate() {
-            self.g[(i, i)] += rows.noise[*row as usize];
-        }
-        // no jitter: with one it would be the model of another noise
-        self.factor.renew(self.g.as_ref(), Jitter::Absolute(0.0), MATRIX)?;
-        let l = self.factor.l.as_ref();
+        self.own.renew(kernel, block.rows, rows, Mat::<f64>::new().as_ref())?;
+        let l = self.own.factor.l.as_ref();
         solve_lower(l, self.z.as_mut(), Par::Seq);
         let z = self.z.as_ref();
         let responding = || (0..n).filter(|j| block.responds[*j]);
@@ -230,7 +185,7 @@ impl Scratch {
             let square: f64 = (0..p).map(|t| z[(j, t)] * z[(j, t)]).sum();
             let log = (2.0 * std::f64::consts::PI).ln() + 2.0 * l[(j, j)].ln();
             part.density.value -= 0.5 * (p as f64 * log + square);
-            part.density.rounding += f64::EPSILON * self.k[(j, j)] / (l[(j, j)] * l[(j, j)]);
+            part.density.rounding += f64::EPSILON * self.own.k[(j, j)] / (l[(j, j)] * l[(j, j)]);
         }
         if self.slopes {
             self.pull(kernel, block, p, part);
@@ -240,7 +195,7 @@ impl Scratch {
 
     /// Ḡ = sym(VᵀWV) and r̄ = −Σⱼ vⱼzⱼᵀ over the rows j that respond.
     fn pull(&mut self, kernel: &dyn Kernel, block: Block<'_>, p: usize, part: &mut Part) {
-        let (n, l) = (block.rows.len(), self.factor.l.as_ref());
+        let (n, l) = (block.rows.len(), self.own.factor.l.as_ref());
         let responding = || (0..n).filter(|j| block.responds[*j]);
         let count = responding().count();
         sized(&mut self.sides, n, 2 * count);
@@ -269,22 +224,13 @@ impl Scratch {
         }
         let v = sides.subcols(count, count);
         gemm(self.r_bar.as_mut(), Accum::Replace, v, self.scores.as_ref(), -1.0, Par::Seq);
-        for i in 0..n {
-            part.members.push(self.k_bar[(i, i)]);
-            part.members.extend((0..p).map(|t| self.r_bar[(i, t)]));
+        for (i, row) in block.rows.iter().enumerate() {
+            let own = part.of(*row);
+            own[0] += self.k_bar[(i, i)];
+            (0..p).for_each(|t| own[1 + t] += self.r_bar[(i, t)]);
         }
         let mut sinks = Cotangents { params: &mut part.kernel, x: None, z: None };
-        let (x, k) = (self.x.as_ref(), self.k.as_ref());
-        kernel.vjp(x, None, k, self.k_bar.as_mut(), &mut self.tape, &mut sinks);
-    }
-}
-
-/// Copies rows of a matrix.
-fn gather(out: &mut Mat<f64>, from: MatRef<'_, f64>, rows: &[u32]) {
-    sized(out, rows.len(), from.ncols());
-    for j in 0..from.ncols() {
-        for (own, row) in column_mut(out.as_mut(), j).iter_mut().zip(rows) {
-            *own = from[(*row as usize, j)];
-        }
+        let (x, k) = (self.own.x.as_ref(), self.own.k.as_ref());
+        kernel.vjp(x, None, k, self.k_bar.as_mut(), &mut self.own.tape, &mut sinks);
     }
 }

@@ -38,22 +38,32 @@
 //! ```
 //!
 //! If all respond this is ½(ααᵀ − PG⁻¹), α = G⁻¹r, of exact inference. For one row that responds Ḡ has rank two.
+//!
+//! **Inducing points** for what is far, neighbours for the rest: [`FullScale`].
 
 mod copies;
 mod density;
+mod factored;
+mod features;
+mod full_scale;
 mod groups;
 mod metric;
 mod nearest;
 mod plan;
+mod rounds;
 mod tree;
 
 pub use copies::{Copies, Merged};
 pub use density::{Density, Rows, Slopes, log_density, with_slopes};
+pub use features::Features;
+pub use full_scale::{Common, FullScale};
 pub use metric::Metric;
 pub use nearest::{Joint, Nearest};
 pub use plan::{Block, Plan};
 
 use plan::maximin;
 
+#[cfg(test)]
+mod full_scale_tests;
 #[cfg(test)]
 mod tests;

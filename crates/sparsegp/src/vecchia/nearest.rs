@@ -2,12 +2,12 @@
 
 use super::density::Rows;
 use super::tree::Tree;
-use super::{Metric, maximin};
+use super::{Common, Features, Metric, maximin};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, Tape};
 use crate::linalg::{
-    Cholesky, Jitter, Mat, MatRef, Par, in_parts, not_below_0, sized, solve_lower,
-    solve_lower_transpose, stacked, sum_of_products,
+    Accum, Cholesky, Jitter, Mat, MatRef, Par, column, gemm, gram_lower, in_parts, not_below_0,
+    par_for, product, sized, solve_lower, solve_lower_transpose, stacked, sum_of_products,
 };
 use rand_distr::{Distribution, StandardNormal};
 
@@ -28,6 +28,9 @@ pub struct Nearest {
     metric: Metric,
     neighbours: usize,
     tree: Tree,
+    common: Option<(Features, Common)>,
+    /// Features of the rows, M×N; 0×N without inducing points.
+    phi: Mat<f64>,
 }
 
 /// A place given rows, and places before it.
@@ -39,6 +42,8 @@ struct Link {
     /// Places before it, with their weights.
     earlier: Vec<(usize, f64)>,
     variance: f64,
+    /// What multiplies the whitened inducing variables.
+    common: Vec<f64>,
 }
 
 /// The joint posterior of places, each given rows and the places before it.
@@ -46,6 +51,22 @@ struct Link {
 pub struct Joint {
     links: Vec<Link>,
     targets: usize,
+    common: Option<Common>,
+}
+
+/// Places without noise that a place is conditioned on: all there are, their features, and those of them that are meant.
+#[derive(Clone, Copy)]
+struct Earlier<'a> {
+    x: MatRef<'a, f64>,
+    phi: MatRef<'a, f64>,
+    places: &'a [u32],
+}
+
+/// A place (1×D) and its features.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    x: MatRef<'a, f64>,
+    phi: &'a [f64],
 }
 
 /// The memory of one thread.
@@ -54,6 +75,8 @@ struct Scratch {
     g: Mat<f64>,
     z: Mat<f64>,
     k: Mat<f64>,
+    /// Features of the rows and places, M×n.
+    phi: Mat<f64>,
     tape: Tape,
     factor: Cholesky,
 }
@@ -62,7 +85,23 @@ impl Scratch {
     fn new() -> Self {
         let new = Mat::new;
         let (tape, factor) = (Tape::off(), Cholesky::of_factor(new()));
-        Self { x: new(), g: new(), z: new(), k: new(), tape, factor }
+        Self { x: new(), g: new(), z: new(), k: new(), phi: new(), tape, factor }
+    }
+
+    /// b = L⁻ᵀ(L⁻¹k), in the place of L⁻¹k.
+    fn weights(&mut self) {
+        solve_lower_transpose(self.factor.l.as_ref(), self.k.as_mut(), Par::Seq);
+    }
+
+    /// φ − Φb, in the place of φ.
+    fn leave(&self, phi: &mut [f64]) {
+        if phi.is_empty() {
+            return;
+        }
+        for (i, b) in self.k.col_as_slice(0).iter().enumerate() {
+            let of_row = self.phi.col_as_slice(i);
+            phi.iter_mut().zip(of_row).for_each(|(own, of_row)| *own -= b * of_row);
+        }
     }
 }
 
@@ -76,7 +115,22 @@ impl Nearest {
         let metric = Metric::of(&*kernel, rows.x.ncols());
         let tree = Tree::new(&metric.places(rows.x), metric.dims());
         let (x, residual) = (rows.x.to_owned(), rows.residual.to_owned());
-        Ok(Self { kernel, x, residual, noise: rows.noise.to_vec(), metric, neighbours, tree })
+        let (noise, phi) = (rows.noise.to_vec(), Mat::zeros(0, rows.x.nrows()));
+        let common = None;
+        Ok(Self { kernel, x, residual, noise, metric, neighbours, tree, common, phi })
+    }
+
+    /// Neighbours for what inducing points do not explain: `phi` are the features of the rows (M×N), `common` is what the rows say of
+    /// the inducing variables ([`super::FullScale`]).
+    #[must_use]
+    pub fn with_points(self, features: Features, phi: Mat<f64>, common: Common) -> Self {
+        Self { common: Some((features, common)), phi, ..self }
+    }
+
+    /// Features of places (B×D), M×B.
+    fn features_of(&self, x: MatRef<f64>) -> Mat<f64> {
+        let none = || Mat::zeros(0, x.nrows());
+        self.common.as_ref().map_or_else(none, |(features, _)| features.of(&*self.kernel, x))
     }
 
     /// The rows.
@@ -87,8 +141,11 @@ impl Nearest {
     /// Returns means, less the mean function (B×P), and variances of the function at places (B×D):
     ///
     /// ```text
-    /// E f = kᵀG_cc⁻¹r_c      var f = k(x, x) − kᵀG_cc⁻¹k,      k = k(X_c, x)
+    /// E f = bᵀr_c + ψᵀμ      var f = k(x, x) − φᵀφ − kᵀb + ψᵀA⁻¹ψ
+    /// b = G_cc⁻¹k            ψ = φ − Φ_cb                               k = k(X_c, x) − Φ_cᵀφ
     /// ```
+    ///
+    /// where without inducing points there is neither φ nor ψ.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`].
@@ -122,14 +179,32 @@ impl Nearest {
             let mut scratch = Scratch::new();
             let (mut means, mut variances) = (Mat::zeros(x.nrows(), p), vec![0.0; x.nrows()]);
             self.kernel.diag(x, &mut variances);
+            let phi = self.features_of(x);
+            let mut left = phi.clone();
             let (places, dims) = (self.metric.places(x), self.metric.dims());
             for (i, variance) in variances.iter_mut().enumerate() {
                 let rows = of(start + i, &places[i * dims..][..dims]);
-                self.whiten(&rows, None, x.subrows(i, 1), &mut scratch)?;
+                let phi = column(phi.as_ref(), i);
+                self.whiten(&rows, None, At { x: x.subrows(i, 1), phi }, &mut scratch)?;
                 let w = scratch.k.col_as_slice(0);
-                *variance = not_below_0(*variance - sum_of_products(w, w));
+                let explained = sum_of_products(phi, phi) + sum_of_products(w, w);
+                *variance = not_below_0(*variance - explained);
                 for j in 0..p {
                     means[(i, j)] = sum_of_products(w, scratch.z.col_as_slice(j));
+                }
+                if self.common.is_some() {
+                    scratch.weights();
+                    scratch.leave(left.col_as_slice_mut(i));
+                }
+            }
+            if let Some((_, common)) = &self.common {
+                let par = Par::Seq;
+                let mean = common.mean.as_ref();
+                gemm(means.as_mut(), Accum::Add, left.transpose(), mean, 1.0, par);
+                solve_lower(common.factor.l.as_ref(), left.as_mut(), par);
+                for (i, variance) in variances.iter_mut().enumerate() {
+                    let own = column(left.as_ref(), i);
+                    *variance += sum_of_products(own, own);
                 }
             }
             Ok((means, variances))
@@ -143,13 +218,13 @@ impl Nearest {
     fn whiten(
         &self,
         rows: &[u32],
-        earlier: Option<(MatRef<f64>, &[u32])>,
-        at: MatRef<f64>,
+        earlier: Option<Earlier<'_>>,
+        at: At<'_>,
         scratch: &mut Scratch,
     ) -> Result<()> {
-        let Scratch { x, g, z, k, tape, factor } = scratch;
+        let Scratch { x, g, z, k, phi, tape, factor } = scratch;
         let (own, p) = (rows.len(), self.residual.ncols());
-        let n = own + earlier.map_or(0, |(_, places)| places.len());
+        let n = own + earlier.map_or(0, |own| own.places.len());
         sized(x, n, self.x.ncols());
         sized(z, n, p);
         let copy = |out: &mut Mat<f64>, from: MatRef<f64>, of: &[u32], start: usize| {
@@ -162,11 +237,24 @@ impl Nearest {
         z.fill(0.0);
         copy(x, self.x.as_ref(), rows, 0);
         copy(z, self.residual.as_ref(), rows, 0);
-        if let Some((from, places)) = earlier {
-            copy(x, from, places, own);
+        if let Some(earlier) = earlier {
+            copy(x, earlier.x, earlier.places, own);
         }
         sized(g, n, n);
         self.kernel.evaluate(x.as_ref(), None, g.as_mut(), tape);
+        let points = at.phi.len();
+        if points > 0 {
+            sized(phi, points, n);
+            let of_rows = rows.iter().map(|row| column(self.phi.as_ref(), *row as usize));
+            let of_places = earlier
+                .iter()
+                .flat_map(|own| own.places.iter().map(|place| column(own.phi, *place as usize)));
+            for (i, source) in of_rows.chain(of_places).enumerate() {
+                phi.col_as_slice_mut(i).copy_from_slice(source);
+            }
+            let phi = phi.as_ref();
+            gram_lower(g.as_mut(), Accum::Add, phi, phi, -1.0, Par::Seq);
+        }
         for (i, row) in rows.iter().enumerate() {
             g[(i, i)] += self.noise[*row as usize];
         }
@@ -178,7 +266,11 @@ impl Nearest {
             (outcome, _) => outcome?,
         }
         sized(k, n, 1);
-        self.kernel.evaluate(x.as_ref(), Some(at), k.as_mut(), tape);
+        self.kernel.evaluate(x.as_ref(), Some(at.x), k.as_mut(), tape);
+        if points > 0 {
+            let own = MatRef::from_column_major_slice(at.phi, points, 1);
+            gemm(k.as_mut(), Accum::Add, phi.transpose(), own, -1.0, Par::Seq);
+        }
         solve_lower(factor.l.as_ref(), k.as_mut(), Par::Seq);
         solve_lower(factor.l.as_ref(), z.as_mut(), Par::Seq);
         Ok(())
@@ -201,6 +293,7 @@ impl Nearest {
         let mut scratch = Scratch::new();
         let mut links: Vec<Link> = Vec::with_capacity(order.len());
         let mut follows = vec![false; x.nrows()];
+        let phi = self.features_of(x);
         let points = |near: Vec<super::tree::Near>| near.into_iter().map(|near| near.point);
         for (rank, place) in order.iter().enumerate() {
             let (at, own) = (&places[*place as usize * dims..][..dims], *place as usize);
@@ -208,44 +301,51 @@ impl Nearest {
             let before = points(tree.nearest(at, self.neighbours, rank as u32));
             let before: Vec<u32> = before.filter(|other| !follows[*other as usize]).collect();
             let target = x.subrows(own, 1).to_owned();
-            self.whiten(&rows, Some((x, &before)), target.as_ref(), &mut scratch)?;
-            let Scratch { k, z, factor, .. } = &mut scratch;
-            let w = k.col_as_slice(0);
-            let variance = not_below_0(prior[own] - sum_of_products(w, w));
+            let at = At { x: target.as_ref(), phi: column(phi.as_ref(), own) };
+            let earlier = Earlier { x, phi: phi.as_ref(), places: &before };
+            self.whiten(&rows, Some(earlier), at, &mut scratch)?;
+            let w = scratch.k.col_as_slice(0);
+            let explained = sum_of_products(at.phi, at.phi) + sum_of_products(w, w);
+            let variance = not_below_0(prior[own] - explained);
             follows[own] = variance <= FOLLOWS * prior[own];
-            solve_lower_transpose(factor.l.as_ref(), k.as_mut(), Par::Seq);
-            let b = k.col_as_slice(0);
+            scratch.weights();
+            let mut common = at.phi.to_vec();
+            scratch.leave(&mut common);
+            let b = scratch.k.col_as_slice(0);
             let residual = |j: usize| {
                 rows.iter().zip(b).map(move |(row, b)| b * self.residual[(*row as usize, j)])
             };
-            let fixed = (0..z.ncols()).map(|j| residual(j).sum()).collect();
+            let fixed = (0..self.residual.ncols()).map(|j| residual(j).sum()).collect();
             let earlier = before.iter().map(|other| *other as usize);
             let earlier = earlier.zip(b[rows.len()..].iter().copied()).collect();
-            links.push(Link { place: own, fixed, earlier, variance });
+            links.push(Link { place: own, fixed, earlier, variance, common });
         }
-        Ok(Joint { links, targets: self.residual.ncols() })
+        let common = self.common.as_ref().map(|(_, common)| common.clone());
+        Ok(Joint { links, targets: self.residual.ncols(), common })
     }
 }
 
 impl Joint {
     /// Returns the means, less the mean function, B×P.
     pub fn mean(&self) -> Mat<f64> {
-        self.along(|_, _| 0.0)
+        self.along(self.common.as_ref().map(|common| common.mean.clone()), |_| 0.0)
     }
 
-    /// Values at all places, with what `apart` adds to those of a place and target.
-    fn along(&self, mut apart: impl FnMut(&Link, usize) -> f64) -> Mat<f64> {
+    /// Values at all places for values of the whitened inducing variables (M×P), with what `apart` adds to each.
+    fn along(&self, v: Option<Mat<f64>>, mut apart: impl FnMut(&Link) -> f64) -> Mat<f64> {
         let mut f = Mat::zeros(self.links.len(), self.targets);
         for link in &self.links {
             for j in 0..self.targets {
                 let earlier: f64 = link.earlier.iter().map(|(other, b)| b * f[(*other, j)]).sum();
-                f[(link.place, j)] = link.fixed[j] + earlier + apart(link, j);
+                let own = link.fixed[j] + earlier + apart(link);
+                let common = v.as_ref().map(|v| sum_of_products(&link.common, v.col_as_slice(j)));
+                f[(link.place, j)] = own + common.unwrap_or(0.0);
             }
         }
         f
     }
 
-    /// Returns the covariance of the function at all places, B×B, the same for every target. O(B²m).
+    /// Returns the covariance of the function at all places, B×B, the same for every target. O(B²m), with M inducing points O(B²M) more.
     pub fn covariance(&self) -> Mat<f64> {
         let n = self.links.len();
         let mut c = Mat::zeros(n, n);
@@ -260,12 +360,29 @@ impl Joint {
             let explained: f64 = along.sum();
             c[(link.place, link.place)] = link.variance + explained;
         }
-        c
+        let Some(common) = &self.common else { return c };
+        let mut through = Mat::zeros(common.mean.nrows(), n);
+        for link in &self.links {
+            let mut own = link.common.clone();
+            for (other, b) in &link.earlier {
+                let other = through.col_as_slice(*other);
+                own.iter_mut().zip(other).for_each(|(own, other)| *own += b * other);
+            }
+            through.col_as_slice_mut(link.place).copy_from_slice(&own);
+        }
+        solve_lower(common.factor.l.as_ref(), through.as_mut(), par_for(n));
+        c + product(through.transpose(), through.as_ref())
     }
 
     /// Draws the function at all places, less the mean function, B×P. O(Bm).
     pub fn draw(&self, rng: &mut dyn rand::Rng) -> Mat<f64> {
-        self.along(|link, _| {
+        let v = self.common.as_ref().map(|common| {
+            let (m, p) = (common.mean.nrows(), common.mean.ncols());
+            let mut apart = Mat::from_fn(m, p, |_, _| StandardNormal.sample(rng));
+            solve_lower_transpose(common.factor.l.as_ref(), apart.as_mut(), Par::Seq);
+            &common.mean + apart
+        });
+        self.along(v, |link| {
             let normal: f64 = StandardNormal.sample(rng);
             link.variance.sqrt() * normal
         })

@@ -124,6 +124,11 @@ impl Plan {
         self.starts.len().saturating_sub(1)
     }
 
+    /// Members of all blocks together.
+    pub(super) fn members(&self) -> usize {
+        self.members.len()
+    }
+
     /// A block by its index.
     pub fn block(&self, index: usize) -> Block<'_> {
         let own = self.starts[index]..self.starts[index + 1];

@@ -7,7 +7,7 @@ use crate::rng;
 use rand_distr::{Distribution, StandardNormal};
 
 /// Kernels of one to three inputs, with values far from 1.
-const KERNELS: &[(usize, &str)] = &[
+pub(super) const KERNELS: &[(usize, &str)] = &[
     (1, "matern32(variance=1.7, lengthscales=0.3)"),
     (1, "rbf(variance=0.8, lengthscales=0.4) + linear(variance=0.3) * matern12(lengthscales=2.1)"),
     (2, "matern52(variance=2.3, lengthscales=[0.4, 1.3])"),
@@ -26,16 +26,16 @@ const KERNELS: &[(usize, &str)] = &[
     (3, "rational_quadratic(variance=0.7, lengthscales=[0.8, 0.5, 1.1], alpha=0.9)"),
 ];
 
-struct Problem {
-    kernel: Box<dyn Kernel>,
-    x: Mat<f64>,
-    residual: Mat<f64>,
-    noise: Vec<f64>,
+pub(super) struct Problem {
+    pub(super) kernel: Box<dyn Kernel>,
+    pub(super) x: Mat<f64>,
+    pub(super) residual: Mat<f64>,
+    pub(super) noise: Vec<f64>,
 }
 
 impl Problem {
     /// Rows that are not evenly spread, two of them equal, with two targets and a noise each.
-    fn new(kernel: &str, rows: usize, inputs: usize) -> Self {
+    pub(super) fn new(kernel: &str, rows: usize, inputs: usize) -> Self {
         let kernel = parse(kernel, Inputs::unnamed(inputs)).unwrap();
         let mut rng = rng::stream(17, "vecchia");
         let mut x = Mat::from_fn(rows, inputs, |_, _| 2.0 * rng::uniform(&mut rng).powf(1.5) - 1.0);
@@ -51,11 +51,11 @@ impl Problem {
         Self { kernel, x, residual, noise }
     }
 
-    fn rows(&self) -> Rows<'_> {
+    pub(super) fn rows(&self) -> Rows<'_> {
         Rows { x: self.x.as_ref(), residual: self.residual.as_ref(), noise: &self.noise }
     }
 
-    fn plan(&self, neighbours: usize) -> Plan {
+    pub(super) fn plan(&self, neighbours: usize) -> Plan {
         let metric = Metric::of(&*self.kernel, self.x.ncols());
         Plan::new(self.x.as_ref(), metric, neighbours)
     }
@@ -79,14 +79,14 @@ impl Problem {
     }
 
     /// The factor of K + diag s.
-    fn factor(&self) -> Cholesky {
+    pub(super) fn factor(&self) -> Cholesky {
         let mut g = covariances(&*self.kernel, self.x.as_ref(), None);
         self.noise.iter().enumerate().for_each(|(i, s)| g[(i, i)] += s);
         Cholesky::new(g.as_ref(), Jitter::Absolute(0.0), "G").unwrap()
     }
 
     /// Rasmussen & Williams 2006, Eq. 2.30 and 5.9.
-    fn exact(&self) -> (f64, Slopes) {
+    pub(super) fn exact(&self) -> (f64, Slopes) {
         let (n, p) = (self.x.nrows(), self.residual.ncols());
         let factor = self.factor();
         let alpha = factor.solve(self.residual.as_ref());
@@ -103,11 +103,12 @@ impl Problem {
         let x = self.x.as_ref();
         self.kernel.vjp(x, None, k.as_ref(), bar.as_mut(), &mut tape, &mut sinks);
         let residual = -alpha;
-        (-0.5 * (p as f64 * log + quadratic), Slopes { kernel, residual, noise })
+        let points = Vec::new();
+        (-0.5 * (p as f64 * log + quadratic), Slopes { kernel, residual, noise, points })
     }
 
     /// Means and the covariance at places.
-    fn exact_at(&self, x: MatRef<f64>) -> (Mat<f64>, Mat<f64>) {
+    pub(super) fn exact_at(&self, x: MatRef<f64>) -> (Mat<f64>, Mat<f64>) {
         let factor = self.factor();
         let k = covariances(&*self.kernel, self.x.as_ref(), Some(x));
         let mean = product(k.transpose(), factor.solve(self.residual.as_ref()).as_ref());
@@ -116,16 +117,16 @@ impl Problem {
     }
 }
 
-fn places(count: usize, inputs: usize) -> Mat<f64> {
+pub(super) fn places(count: usize, inputs: usize) -> Mat<f64> {
     let mut rng = rng::stream(5, "places");
     Mat::from_fn(count, inputs, |_, _| 2.4 * rng::uniform(&mut rng) - 1.2)
 }
 
-fn close(a: f64, b: f64, size: f64, what: &str) {
+pub(super) fn close(a: f64, b: f64, size: f64, what: &str) {
     assert!((a - b).abs() <= 1e-10 * size.max(1.0), "{what}: {a} and {b}");
 }
 
-fn same(a: &Mat<f64>, b: &Mat<f64>, what: &str) {
+pub(super) fn same(a: &Mat<f64>, b: &Mat<f64>, what: &str) {
     assert!((a - b).norm_max() <= 1e-10 * b.norm_max().max(1.0), "{what}");
 }
 

@@ -11,7 +11,7 @@ use sparsegp::model::Model;
 use sparsegp::rng::{stream, uniform};
 
 /// A rough field over a plane, three times as rough along one input as along the other, with noise of variance 0.04.
-fn field(n: usize, seed: &str) -> InMemory {
+pub fn field(n: usize, seed: &str) -> InMemory {
     let mut rng = stream(11, seed);
     let mut of_waves = stream(12, "waves");
     let waves: Vec<[f64; 3]> = (0..300)
@@ -31,7 +31,7 @@ fn field(n: usize, seed: &str) -> InMemory {
     InMemory::new(x, y).expect("rows")
 }
 
-fn options(method: &str) -> FitOptions {
+pub fn options(method: &str) -> FitOptions {
     FitOptions {
         method: method.into(),
         kernel: "matern32".into(),
@@ -41,12 +41,12 @@ fn options(method: &str) -> FitOptions {
     }
 }
 
-fn fitted(rows: &InMemory, method: &str) -> Fitted {
+pub fn fitted(rows: &InMemory, method: &str) -> Fitted {
     let dataset = Dataset::from_rows(rows.clone(), true).expect("a table");
     fit(&dataset, &options(method)).expect("a fit")
 }
 
-fn at(model: &Model, method: &str) -> Model {
+pub fn at(model: &Model, method: &str) -> Model {
     Model { method: methods::find(method).expect("a method").method, ..model.clone() }
 }
 
@@ -255,6 +255,7 @@ fn what_it_cannot_do_is_refused_by_name() {
         ("vecchia(neighbours=many)", "from 1 to 500"),
         ("vecchia(m=3)", "known: neighbours"),
         ("svgp(neighbours=3)", "vecchia(neighbours=50)"),
+        ("vecchia(points=200)", "`full-scale` has inducing points"),
     ] {
         refused(&rows, &options(method), &[method.split('(').next().unwrap_or(method), word]);
     }

@@ -61,6 +61,7 @@ fn cases() -> Vec<(&'static str, FitOptions)> {
     vec![
         ("exact", all_rows("exact", 30)),
         ("vecchia", all_rows("vecchia(neighbours=6)", 60)),
+        ("full-scale", all_rows("full-scale(neighbours=6)", 40)),
         ("titsias2025", all_rows("titsias2025", 25)),
         ("Adam", adam),
         ("svgp", all_rows("svgp", 20)),

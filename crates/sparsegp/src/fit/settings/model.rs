@@ -49,7 +49,8 @@ fn points(options: &FitOptions) -> String {
     match method {
         Some(own) if own.architecture().is_some() => format!("{} in every layer", deep::POINTS),
         Some(own) if own.with_q().is_some() => choice::points_rule(),
-        _ => DEFAULT_INDUCING.to_string(),
+        Some(own) => own.usual_points().unwrap_or(DEFAULT_INDUCING).to_string(),
+        None => DEFAULT_INDUCING.to_string(),
     }
 }
 

@@ -157,7 +157,11 @@ pub fn traits_of(method: &dyn Method, way: Way) -> Traits {
         (Trait::Products, relaxed && minibatches),
         (
             Trait::RowProducts,
-            method.is_sparse() && !layered && sampler.is_none() && (!relaxed || minibatches),
+            method.is_sparse()
+                && !layered
+                && !method.keeps_rows()
+                && sampler.is_none()
+                && (!relaxed || minibatches),
         ),
         (Trait::Draws, sampler.is_some()),
         (Trait::Sweeps, sampler.is_some_and(Sampler::sweeps)),

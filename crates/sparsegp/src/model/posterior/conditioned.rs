@@ -1,4 +1,5 @@
-//! Posteriors that keep their rows: of methods that have neither inducing points nor a factor of the covariance of all rows.
+//! Posteriors that keep their rows: of methods that predict from neighbours or along a series, and have no factor of the covariance of
+//! all rows.
 
 use super::law::{Drawn, Joint, Law, Marginals, Work, check_columns};
 use super::rounding::{around, roots_of};
@@ -203,8 +204,8 @@ impl Law for Conditioned {
 
     fn refusal(&self, what: &str) -> Error {
         Error::Invalid(format!(
-            "{what} is not known where a posterior keeps its rows (`markov`, `vecchia`): there are means, variances, covariances, quantiles, \
-             densities and draws; for the rest use `exact` or a sparse method"
+            "{what} is not known where a posterior keeps its rows (`markov`, `vecchia`, `full-scale`): there are means, variances, covariances, quantiles, \
+             densities and draws; for the rest use `exact` or `titsias2025`"
         ))
     }
 
