@@ -7,6 +7,7 @@
 mod arrays;
 mod bayesopt;
 mod custom;
+mod density;
 mod errors;
 mod fit;
 mod fit_table;
@@ -30,6 +31,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     custom::register()?;
+    density::register()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NumericalError", module.py().get_type::<errors::NumericalError>())?;
     module.add_class::<fitted::Fitted>()?;
@@ -41,6 +43,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<shards::Shard>()?;
     module.add_class::<bayesopt::Search>()?;
     module.add_function(wrap_pyfunction!(custom::check_kernel, module)?)?;
+    module.add_function(wrap_pyfunction!(density::check_likelihood, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit_table::fit_table, module)?)?;
     module.add_function(wrap_pyfunction!(fit::encode, module)?)?;

@@ -101,6 +101,7 @@ pub mod engine;
 pub mod error;
 pub mod fit;
 pub mod flow;
+mod guests;
 pub mod guide;
 pub mod inducing;
 pub mod inverse_free;

@@ -6,6 +6,8 @@ mod classification;
 mod counts;
 #[path = "../examples/own_kernel.rs"]
 mod own_kernel;
+#[path = "../examples/own_likelihood.rs"]
+mod own_likelihood;
 #[path = "../examples/regression.rs"]
 mod regression;
 #[path = "../examples/save_and_load.rs"]
@@ -31,6 +33,11 @@ fn counts_runs() {
 #[test]
 fn own_kernel_runs() {
     own_kernel::main().unwrap();
+}
+
+#[test]
+fn own_likelihood_runs() {
+    own_likelihood::main().unwrap();
 }
 
 #[test]

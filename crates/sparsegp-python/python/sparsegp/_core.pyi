@@ -18,6 +18,7 @@ __all__ = [
     "__version__",
     "_shard",
     "check_kernel",
+    "check_likelihood",
     "encode",
     "encoded",
     "fail_inside",
@@ -107,6 +108,7 @@ class Kernel:
     def diagonal_gradients(self, weights: _Array, x: _Array) -> tuple[dict[str, _Array], _Array]: ...
 
 def check_kernel(json: str, x: _Array, z: _Array) -> None: ...
+def check_likelihood(json: str, y: _Array) -> None: ...
 
 @final
 class Likelihood:

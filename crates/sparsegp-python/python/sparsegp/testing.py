@@ -1,4 +1,4 @@
-"""Checks of kernels of one's own (:class:`sparsegp.kernels.Custom`).
+"""Checks of kernels and likelihoods of one's own (:class:`sparsegp.kernels.Custom`, :class:`sparsegp.likelihoods.Custom`).
 
 >>> import numpy as np
 >>> from sparsegp import kernels, testing
@@ -13,10 +13,11 @@ from typing import Optional, Union
 from numpy.typing import ArrayLike
 
 from . import _core
-from ._arrays import matrix
+from ._arrays import matrix, vector
 from .kernels import Kernel, as_kernel
+from .likelihoods import Likelihood, as_likelihood
 
-__all__ = ["check_kernel"]
+__all__ = ["check_kernel", "check_likelihood"]
 
 
 def check_kernel(kernel: Union[Kernel, str], X: ArrayLike, Z: Optional[ArrayLike] = None) -> None:
@@ -47,3 +48,23 @@ def check_kernel(kernel: Union[Kernel, str], X: ArrayLike, Z: Optional[ArrayLike
     else:
         others = matrix(Z, "Z")
     _core.check_kernel(as_kernel(kernel).to_json(), rows, others)
+
+
+def check_likelihood(likelihood: Union[Likelihood, str], y: ArrayLike) -> None:
+    """Checks that a likelihood is a density, and that its expectations and slopes are those of its log density.
+
+    Parameters
+    ----------
+    likelihood : Likelihood or str
+        With parameters that are far from 1 and from the ends of their ranges.
+    y : array of shape (n,)
+        A few targets that it takes.
+
+    Raises
+    ------
+    AssertionError
+        That says what is wrong first.
+    ValueError
+        For a log density that is not finite, or that does not integrate to 1.
+    """
+    _core.check_likelihood(as_likelihood(likelihood).to_json(), vector(y, "y"))

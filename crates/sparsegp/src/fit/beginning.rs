@@ -36,7 +36,7 @@ pub(super) fn latent_starts(
     likelihood: &mut dyn Likelihood,
     targets: &[Vec<Target>],
     sample: &InMemory,
-) -> Vec<f64> {
+) -> Result<Vec<f64>> {
     likelihood.adopt_unit(&targets.concat());
     let of_column = |own: &Vec<Target>| likelihood.clone_box().initialise(own);
     let mut starts: Vec<f64> = targets.iter().flat_map(of_column).collect();
@@ -46,7 +46,8 @@ pub(super) fn latent_starts(
         starts.iter_mut().zip(own).for_each(|(start, centre)| *start = centre);
     }
     likelihood.initialise(&targets.concat());
-    starts
+    likelihood.trial(&targets.concat())?;
+    Ok(starts)
 }
 
 /// Returns how many latent functions there are, of as many starts.

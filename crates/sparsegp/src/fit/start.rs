@@ -178,7 +178,7 @@ pub(super) fn prepare_start(
     check_rows(dataset, choice.entry, missing, &sample)?;
     sizes::check(&*likelihood, dataset, &sample)?;
     let targets = beginning::targets_of(&sample, &*likelihood);
-    let starts = beginning::latent_starts(&mut *likelihood, &targets, &sample);
+    let starts = beginning::latent_starts(&mut *likelihood, &targets, &sample)?;
     let latents =
         beginning::latent_functions(&*likelihood, starts.len(), dataset.source.outputs())?;
     let centred = beginning::is_centred(dataset, &*likelihood, &sample);

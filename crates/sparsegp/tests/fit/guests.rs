@@ -1,10 +1,12 @@
 //! Kernels of other crates, by their values alone: in whole fits, sums, files, and where they are refused.
 
 use crate::support::{arrays, fit, options};
-use sparsegp::fit::{Dataset, FitOptions, Fitted, Of};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, Standardise};
 use sparsegp::io;
 use sparsegp::kernels::general::{Covariance, General};
 use sparsegp::kernels::{self, Args, Entry, Inputs, Kernel, parse};
+use sparsegp::likelihoods::general::Density;
+use sparsegp::likelihoods::{self, Likelihood, Support};
 use sparsegp::linalg::{Mat, MatMut, MatRef};
 use sparsegp::params::{Param, Role};
 
@@ -152,4 +154,82 @@ fn what_is_no_covariance_or_is_not_known_is_refused_by_name() {
     let python = r#"{"type": "python", "class": "my.kernels:Bell"}"#;
     let error = parse(python, Inputs::unnamed(1)).unwrap_err().to_string();
     assert!(error.contains("class `my.kernels:Bell` of Python"), "{error}");
+}
+
+/// Counts by their log density on arrays, as `poisson` is.
+#[derive(Clone, Debug)]
+struct Counts;
+
+impl Density for Counts {
+    fn name(&self) -> &'static str {
+        "own-counts"
+    }
+
+    fn parameters(&self) -> Vec<(String, Param)> {
+        Vec::new()
+    }
+
+    fn support(&self) -> Support {
+        Support::Counts
+    }
+
+    fn log_density(&self, _: &[&[f64]], y: &[f64], f: MatRef<f64>, out: &mut [f64]) {
+        for (i, (out, y)) in out.iter_mut().zip(y).enumerate() {
+            let factorial: f64 = (1..=*y as u32).map(|k| f64::from(k).ln()).sum();
+            *out = y * f[(i, 0)] - f[(i, 0)].exp() - factorial;
+        }
+    }
+
+    fn start(&self, targets: &[f64]) -> Vec<f64> {
+        let mean = targets.iter().sum::<f64>() / targets.len().max(1) as f64;
+        vec![(mean + 0.1).ln()]
+    }
+}
+
+fn own_counts(args: likelihoods::Args<'_>) -> sparsegp::Result<Box<dyn Likelihood>> {
+    Ok(Box::new(likelihoods::general::General::read(Counts, &args)?))
+}
+
+#[test]
+fn a_likelihood_by_its_density_fits_as_the_built_in_one() {
+    let entry = likelihoods::Entry {
+        name: "own-counts",
+        aliases: &[],
+        about: "as poisson",
+        targets: "counts (0, 1, 2, …)",
+        latents: "1",
+        augmented: false,
+        build: own_counts,
+    };
+    likelihoods::register(entry).unwrap();
+    assert!(likelihoods::register(likelihoods::Entry { name: "poisson", ..entry }).is_err());
+    let (x, y) = arrays(120, 2);
+    let y = Mat::from_fn(120, 1, |i, _| (0.7 * y[(i, 0)]).exp().round());
+    let scaling = Standardise { inputs: true, targets: false, robust: false, constants: false };
+    let data = Dataset::from_arrays(x, y, scaling.for_kernel("rbf")).expect("a table");
+    for method in ["svgp", "tsvgp", "tvgp"] {
+        let with = |likelihood: &str| {
+            let own = FitOptions {
+                likelihood: Some(likelihood.into()),
+                inducing: (method != "tvgp").then_some(12),
+                batches: None,
+                ..options(method, 60)
+            };
+            fit(&data, &own).expect("a fit")
+        };
+        let (own, reference) = (with("own-counts"), with("poisson"));
+        // both start from other latent constants
+        let (found, expected) = (predictions(&own), predictions(&reference));
+        let difference = apart(&found, &expected) / expected.norm_max();
+        assert!(difference < 5e-2, "{method}: {difference}");
+        let objective = |fitted: &Fitted| fitted.report.as_ref().expect("a report").objective;
+        let (a, b) = (objective(&own), objective(&reference));
+        assert!((a - b).abs() < 1e-2 * b.abs(), "{method}: {a} and {b}");
+        let bytes = io::to_bytes(&own).expect("a file");
+        let read = io::from_bytes(&bytes).expect("a model");
+        assert_eq!(predictions(&read), predictions(&own), "{method}");
+    }
+    let python = r#"{"type": "python", "class": "my.noise:Own"}"#;
+    let error = likelihoods::parse(python).unwrap_err().to_string();
+    assert!(error.contains("class `my.noise:Own` of Python"), "{error}");
 }

@@ -18,6 +18,7 @@ from .. import _core
 from ..kernels import as_kernel
 from ..kernels._custom import slopes_of_parts
 from ..likelihoods import as_likelihood
+from ..likelihoods._custom import slopes_of
 from ..models import Model
 from ._rows import Rows
 
@@ -141,6 +142,7 @@ class Learnt(Rows):
             lines.append(f"objective {about['objective']:.6g}; {self.stopped_}")
         kernels = self.kernel_ if isinstance(self.kernel_, list) else [self.kernel_]
         lines += sorted({own for kernel in kernels for own in slopes_of_parts(kernel)})
+        lines += slopes_of(self.likelihood_)
         rows = [("parameter", "model's scale", "data's units")]
         rows += [(path, model, units or "") for path, model, units in self._table()]
         widths = [max(len(row[i]) for row in rows) for i in range(3)]
