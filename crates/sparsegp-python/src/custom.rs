@@ -1,4 +1,5 @@
-//! Kernels that are classes of Python; and what they have in common with likelihoods that are ([`crate::density`]).
+//! Kernels that are classes of Python; and what they have in common with likelihoods and mean functions that are
+//! ([`crate::density`], [`crate::means`]).
 //!
 //! What they compute is asked of an object of `sparsegp.kernels.Custom`, by whichever thread needs it. An exception that it
 //! raises unwinds to the door through which Python came in ([`crate::pool::unlocked`], [`crate::watch`]), and leaves by it.

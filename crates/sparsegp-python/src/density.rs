@@ -31,8 +31,17 @@ pub fn register() -> PyResult<()> {
 #[derive(Clone, Debug)]
 struct OfObject {
     object: Object,
-    latents: usize,
+    about: About,
     support: Support,
+}
+
+/// What a class says of itself.
+#[derive(Clone, Debug, serde::Deserialize)]
+struct About {
+    latents: usize,
+    points: usize,
+    support: String,
+    ends: [f64; 2],
     standardises: bool,
     has_slopes: bool,
     has_moments: bool,
@@ -41,23 +50,16 @@ struct OfObject {
 fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
     let object = Object::made("sparsegp.likelihoods._custom", |name| args.get(name).cloned(), 1)?;
     let about: String = object.says("_about")?;
-    let invalid = |error: serde_json::Error| Error::Invalid(error.to_string());
-    let (latents, kind, ends, standardises, has_slopes, has_moments): (
-        usize,
-        String,
-        [f64; 2],
-        bool,
-        bool,
-        bool,
-    ) = serde_json::from_str(&about).map_err(invalid)?;
-    let support = match kind.as_str() {
+    let about: About =
+        serde_json::from_str(&about).map_err(|error| Error::Invalid(error.to_string()))?;
+    let support = match about.support.as_str() {
         "positive" => Support::Positive,
         "counts" => Support::Counts,
-        "interval" => Support::Interval(ends[0], ends[1]),
-        "classes" => Support::Classes(ends[0] as usize),
+        "interval" => Support::Interval(about.ends[0], about.ends[1]),
+        "classes" => Support::Classes(about.ends[0] as usize),
         _ => Support::Real,
     };
-    let own = OfObject { object, latents, support, standardises, has_slopes, has_moments };
+    let own = OfObject { object, about, support };
     Ok(Box::new(General::read(own, &args)?))
 }
 
@@ -79,7 +81,11 @@ impl Density for OfObject {
     }
 
     fn latents(&self) -> usize {
-        self.latents
+        self.about.latents
+    }
+
+    fn points(&self) -> usize {
+        self.about.points
     }
 
     fn support(&self) -> Support {
@@ -87,7 +93,7 @@ impl Density for OfObject {
     }
 
     fn standardises(&self) -> bool {
-        self.standardises
+        self.about.standardises
     }
 
     fn log_density(&self, parameters: &[&[f64]], y: &[f64], f: MatRef<'_, f64>, out: &mut [f64]) {
@@ -100,7 +106,7 @@ impl Density for OfObject {
     }
 
     fn has_slopes(&self) -> bool {
-        self.has_slopes
+        self.about.has_slopes
     }
 
     fn slopes(
@@ -123,7 +129,7 @@ impl Density for OfObject {
     }
 
     fn has_moments(&self) -> bool {
-        self.has_moments
+        self.about.has_moments
     }
 
     fn moments(

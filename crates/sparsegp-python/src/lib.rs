@@ -16,6 +16,7 @@ mod flow;
 mod gplvm;
 mod kernel;
 mod likelihood;
+mod means;
 mod model;
 mod pool;
 mod registry;
@@ -32,6 +33,7 @@ use pyo3::prelude::*;
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     custom::register()?;
     density::register()?;
+    means::register()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NumericalError", module.py().get_type::<errors::NumericalError>())?;
     module.add_class::<fitted::Fitted>()?;
@@ -44,6 +46,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<bayesopt::Search>()?;
     module.add_function(wrap_pyfunction!(custom::check_kernel, module)?)?;
     module.add_function(wrap_pyfunction!(density::check_likelihood, module)?)?;
+    module.add_function(wrap_pyfunction!(means::check_mean, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit_table::fit_table, module)?)?;
     module.add_function(wrap_pyfunction!(fit::encode, module)?)?;

@@ -34,6 +34,7 @@ ORDER = (
     "likelihoods._likelihood",
     "likelihoods._custom",
     "likelihoods",
+    "means",
     "testing",
     "models._parameters",
     "models._training",
@@ -152,7 +153,9 @@ def test_imports_are_found(module, text, expected):
     assert imported(module, text) == expected
 
 
-@pytest.mark.parametrize("name", ["kernels", "likelihoods", "models", "plotting", "priors", "sampling", "flow"])
+@pytest.mark.parametrize(
+    "name", ["kernels", "likelihoods", "means", "models", "plotting", "priors", "sampling", "flow"]
+)
 def test_public_names_lie_where_they_say(name):
     """What `__all__` lists is there, and pickle finds it by the module that it names."""
     module = importlib.import_module(f"sparsegp.{name}")

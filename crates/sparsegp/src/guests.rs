@@ -1,4 +1,4 @@
-//! Names that other crates give their kernels and likelihoods, in this process.
+//! Names that other crates give their kernels, likelihoods and mean functions, in this process.
 
 use crate::error::{Error, Result};
 use std::sync::{PoisonError, RwLock};

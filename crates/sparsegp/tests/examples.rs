@@ -8,6 +8,8 @@ mod counts;
 mod own_kernel;
 #[path = "../examples/own_likelihood.rs"]
 mod own_likelihood;
+#[path = "../examples/own_mean.rs"]
+mod own_mean;
 #[path = "../examples/regression.rs"]
 mod regression;
 #[path = "../examples/save_and_load.rs"]
@@ -38,6 +40,11 @@ fn own_kernel_runs() {
 #[test]
 fn own_likelihood_runs() {
     own_likelihood::main().unwrap();
+}
+
+#[test]
+fn own_mean_runs() {
+    own_mean::main().unwrap();
 }
 
 #[test]

@@ -19,6 +19,7 @@ __all__ = [
     "_shard",
     "check_kernel",
     "check_likelihood",
+    "check_mean",
     "encode",
     "encoded",
     "fail_inside",
@@ -109,6 +110,7 @@ class Kernel:
 
 def check_kernel(json: str, x: _Array, z: _Array) -> None: ...
 def check_likelihood(json: str, y: _Array) -> None: ...
+def check_mean(json: str, x: _Array, outputs: int) -> None: ...
 
 @final
 class Likelihood:

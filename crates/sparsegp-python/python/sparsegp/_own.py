@@ -1,4 +1,4 @@
-"""What kernels and likelihoods of one's own have in common: declared parameters, and classes by the paths of their modules."""
+"""What kernels, likelihoods and mean functions of one's own have in common: declared parameters, and classes by the paths of their modules."""
 
 from __future__ import annotations
 

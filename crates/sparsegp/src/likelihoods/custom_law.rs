@@ -2,9 +2,11 @@
 //!
 //! A continuous support is mapped to the line (y = x, eˣ or a logistic function), and the line is
 //! x = c + s sinh(½π sinh t), t by the trapezoidal rule (Takahasi & Mori 1974): tails as heavy as
-//! those of Cauchy are covered. c and s follow the quartiles found, until they fit.
+//! those of Cauchy are covered. c and s follow the quartiles found, until they fit. A density so narrow or so far away that its
+//! integral comes out wrong is looked for first where its logarithm is largest.
 
 use super::Support;
+use super::peaks::peaks;
 use crate::special::sigmoid;
 use std::f64::consts::FRAC_PI_2;
 
@@ -14,6 +16,8 @@ const STEP: f64 = 1.0 / 128.0;
 const REACH: f64 = 4.2;
 /// Counts whose probabilities are asked for at once.
 const ATOMS: usize = 64;
+/// What an integral may miss of 1 before the density is looked for.
+const MISSED: f64 = 1e-3;
 /// Most counts that are looked at.
 const COUNTS: f64 = 1e7;
 
@@ -64,8 +68,12 @@ impl Law {
                 let mut centre = to_line(support, at);
                 // dx = dy/(dy/dx)
                 let mut scale = width / from_line(support, centre).1;
-                for _ in 0..12 {
+                for round in 0..12 {
                     let law = Self::nodes(support, centre, scale, &log_density);
+                    if round == 0 && (law.mass() - 1.0).abs() > MISSED {
+                        (centre, scale) = law.located(&log_density);
+                        continue;
+                    }
                     let [low, middle, high] = [0.25, 0.5, 0.75].map(|q| law.line(law.t(q)));
                     // the quartiles of a normal are 1.35 standard deviations apart
                     let found = (high - low) / 1.35;
@@ -79,6 +87,29 @@ impl Law {
                 Self::nodes(support, centre, scale, &log_density)
             }
         }
+    }
+
+    /// Centre and width of the density on the line by its largest value.
+    fn located(&self, log_density: &impl Fn(&[f64]) -> Vec<f64>) -> (f64, f64) {
+        let mut log = |_: &[usize], x: &[f64]| -> Vec<f64> {
+            let (y, slopes): (Vec<f64>, Vec<f64>) =
+                x.iter().map(|x| from_line(self.support, *x)).unzip();
+            let log = log_density(&y).into_iter().zip(slopes);
+            // where the line ends in rounding there is nothing
+            log.map(|(log, slope)| log + slope.ln())
+                .map(|l| if l.is_nan() { f64::NEG_INFINITY } else { l })
+                .collect()
+        };
+        let half = (REACH / STEP) as i32;
+        let places = (-half..=half).step_by(4).map(|i| self.line(f64::from(i) * STEP));
+        let inside = |x: &f64| {
+            let (y, slope) = from_line(self.support, *x);
+            y.is_finite() && slope.is_finite() && slope > 0.0
+        };
+        let x: Vec<f64> = places.filter(inside).collect();
+        let logs = log(&vec![0; x.len()], &x);
+        let peak = peaks(&[0], vec![(x, logs)], &mut log)[0];
+        (peak.at, peak.width)
     }
 
     fn atoms(support: Support, most: usize, log_density: impl Fn(&[f64]) -> Vec<f64>) -> Self {

@@ -44,6 +44,7 @@ mod multi_wide;
 mod negative_binomial;
 mod ordinal;
 mod panels;
+mod peaks;
 mod poisson;
 mod poisson_logistic;
 pub(crate) mod predict;

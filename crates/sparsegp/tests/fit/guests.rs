@@ -1,4 +1,4 @@
-//! Kernels of other crates, by their values alone: in whole fits, sums, files, and where they are refused.
+//! Kernels, likelihoods and mean functions of other crates: in whole fits, sums, files, and where they are refused.
 
 use crate::support::{arrays, fit, options};
 use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, Standardise};
@@ -8,7 +8,9 @@ use sparsegp::kernels::{self, Args, Entry, Inputs, Kernel, parse};
 use sparsegp::likelihoods::general::Density;
 use sparsegp::likelihoods::{self, Likelihood, Support};
 use sparsegp::linalg::{Mat, MatMut, MatRef};
-use sparsegp::params::{Param, Role};
+use sparsegp::means::general::Function;
+use sparsegp::means::{self, Mean};
+use sparsegp::params::{Param, Role, Shape, Transform};
 
 /// A squared exponential, as somebody else would write it; the built-in one is the reference.
 #[derive(Clone, Debug)]
@@ -232,4 +234,93 @@ fn a_likelihood_by_its_density_fits_as_the_built_in_one() {
     let python = r#"{"type": "python", "class": "my.noise:Own"}"#;
     let error = likelihoods::parse(python).unwrap_err().to_string();
     assert!(error.contains("class `my.noise:Own` of Python"), "{error}");
+}
+
+/// A linear mean function, as `linear` is.
+#[derive(Clone, Debug)]
+struct Line;
+
+impl Function for Line {
+    fn name(&self) -> &'static str {
+        "own-line"
+    }
+
+    fn parameters(&self, columns: usize) -> Vec<(String, Param)> {
+        let slopes = Param::with(vec![0.1; columns], Shape::Vector(columns), Transform::Identity);
+        vec![("slopes".into(), slopes), ("constant".into(), Param::real(0.2))]
+    }
+
+    fn values(&self, p: &[&[f64]], x: MatRef<f64>, mut out: MatMut<f64>) {
+        for i in 0..x.nrows() {
+            let line: f64 = p[0].iter().enumerate().map(|(q, w)| w * x[(i, q)]).sum();
+            (0..out.ncols()).for_each(|o| out[(i, o)] = p[1][0] + line);
+        }
+    }
+}
+
+/// Minus infinity somewhere.
+#[derive(Clone, Debug)]
+struct Pole;
+
+impl Function for Pole {
+    fn name(&self) -> &'static str {
+        "own-pole"
+    }
+
+    fn parameters(&self, _: usize) -> Vec<(String, Param)> {
+        Vec::new()
+    }
+
+    fn values(&self, _: &[&[f64]], x: MatRef<f64>, mut out: MatMut<f64>) {
+        (0..x.nrows()).for_each(|i| out[(i, 0)] = (x[(i, 0)] - 100.0).ln());
+    }
+}
+
+fn own_line(args: means::Args<'_>) -> sparsegp::Result<Box<dyn Mean>> {
+    Ok(Box::new(means::general::General::read(Line, &args)?))
+}
+
+fn own_pole(args: means::Args<'_>) -> sparsegp::Result<Box<dyn Mean>> {
+    Ok(Box::new(means::general::General::read(Pole, &args)?))
+}
+
+#[test]
+fn a_mean_function_by_its_values_fits_as_the_built_in_one() {
+    let entry = means::Entry { name: "own-line", about: "as linear", build: own_line };
+    means::register(entry).unwrap();
+    means::register(means::Entry { name: "own-pole", about: "", build: own_pole }).unwrap();
+    assert!(means::register(means::Entry { name: "linear", ..entry }).is_err());
+    let (x, y) = arrays(90, 2);
+    let y = Mat::from_fn(90, 1, |i, _| y[(i, 0)] + 2.0 * x[(i, 0)] - 3.0 * x[(i, 1)]);
+    let data = Dataset::from_arrays(x, y, true).expect("a table");
+    for method in ["exact", "titsias2025", "svgp", "tvgp"] {
+        let with = |mean: &str| {
+            let inducing = (!["exact", "tvgp"].contains(&method)).then_some(25);
+            let own = FitOptions {
+                mean: Some(mean.into()),
+                inducing,
+                batches: None,
+                ..options(method, 150)
+            };
+            fit(&data, &own).expect("a fit")
+        };
+        let (own, reference) = (with("own-line"), with("linear"));
+        let objective = |fitted: &Fitted| fitted.report.as_ref().expect("a report").objective;
+        let (a, b) = (objective(&own), objective(&reference));
+        assert!((a - b).abs() < 0.02 * b.abs(), "{method}: {a} and {b}");
+        let paths: Vec<String> = own.parameters().into_iter().map(|p| p.path).collect();
+        assert!(paths.contains(&"mean.slopes".into()), "{paths:?}");
+        let read = io::from_bytes(&io::to_bytes(&own).expect("a file")).expect("a model");
+        assert_eq!(predictions(&read), predictions(&own), "{method}");
+        assert_eq!(read.model.mean.name(), "own-line");
+    }
+    let with = |mean: &str| {
+        fit(&data, &FitOptions { mean: Some(mean.into()), ..options("exact", 3) })
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(with("own-pole").contains("`own-pole` is NaN for row 0"), "{}", with("own-pole"));
+    let python = with(r#"{"type": "python", "class": "my.means:Own"}"#);
+    assert!(python.contains("class `my.means:Own` of Python"), "{python}");
+    assert!(with("own-lime").contains("nearest: own-line"), "{}", with("own-lime"));
 }

@@ -1,7 +1,9 @@
-//! E[log p(y | f)] of many rows with slopes, by points of Gauss–Hermite.
+//! E[log p(y | f)] of many rows with slopes: by [`integrals`] of one latent function, by points of Gauss–Hermite of several.
 
-use super::{Density, General, Many};
+use super::integrals::integrals;
+use super::{Density, General, Many, normal};
 use crate::error::Result;
+use crate::likelihoods::multi_points::Points;
 use crate::linalg::{Mat, MatRef};
 use crate::params::{Param, STEP};
 
@@ -9,8 +11,10 @@ use crate::params::{Param, STEP};
 const SECOND: f64 = 1e-4;
 /// Below this variance the slope of the rule, which divides by √v, is left for ½ E[g″].
 const SMALL_VARIANCE: f64 = 1e-8;
-/// Latent values that are asked for at once, at most.
+/// Latent values that are asked for at once, more or less.
 const AT_ONCE: usize = 1 << 16;
+/// Nodes that a row of one latent function takes where its density is smooth.
+const NODES: usize = 41;
 
 /// log p at pairs with its slopes: in f (N×K), and in the parameters (N×P).
 struct Sloped {
@@ -24,7 +28,8 @@ impl<D: Density> General<D> {
     pub(super) fn expected(&self, y: &[f64], mean: &[f64], variance: &[f64], out: Many<'_>) {
         let (k, p) = (self.density.latents(), self.params.iter().map(Param::len).sum::<usize>());
         let Many { value, mean: by_mean, variance: by_variance, params } = out;
-        let rows = (AT_ONCE / self.points.iter().count()).max(1);
+        let each = self.points.as_ref().map_or(NODES, |points| points.iter().count());
+        let rows = (AT_ONCE / each).max(1);
         for start in (0..y.len()).step_by(rows) {
             let end = (start + rows).min(y.len());
             let (at, own) = (start * k..end * k, start * p..end * p);
@@ -34,13 +39,55 @@ impl<D: Density> General<D> {
                 variance: &mut by_variance[at.clone()],
                 params: &mut params[own],
             };
-            self.expected_part(&y[start..end], &mean[at.clone()], &variance[at], part);
+            let (y, mean, variance) = (&y[start..end], &mean[at.clone()], &variance[at]);
+            match &self.points {
+                None => self.expected_of_one(y, mean, variance, part),
+                Some(points) => self.expected_of_several(points, y, mean, variance, part),
+            }
         }
     }
 
-    fn expected_part(&self, y: &[f64], mean: &[f64], variance: &[f64], out: Many<'_>) {
-        let (k, count) = (self.density.latents(), self.points.iter().count());
-        let (x, w): (Vec<&[f64]>, Vec<f64>) = self.points.iter().unzip();
+    /// Of one latent function: every row with as many nodes as it needs.
+    fn expected_of_one(&self, y: &[f64], mean: &[f64], variance: &[f64], out: Many<'_>) {
+        let p = out.params.len() / y.len().max(1);
+        let deviation: Vec<f64> = variance.iter().map(|v| v.max(0.0).sqrt()).collect();
+        let small = |row: usize| variance[row] < SMALL_VARIANCE;
+        // log p, its slope in f, that by t or the second slope, and slopes in the parameters
+        let mut of = |rows: &[usize], t: &[f64]| {
+            let own: Vec<f64> = rows.iter().map(|row| y[*row]).collect();
+            let f = Mat::from_fn(t.len(), 1, |i, _| mean[rows[i]] + deviation[rows[i]] * t[i]);
+            let found = self.sloped(&own, f.as_ref());
+            let second =
+                rows.iter().any(|row| small(*row)).then(|| self.second(&own, f.as_ref(), &found));
+            Mat::from_fn(t.len(), 3 + p, |i, q| {
+                let value = match (q, &second) {
+                    (0, _) => found.value[i],
+                    (1, _) => found.by_f[(i, 0)],
+                    (2, Some(second)) if small(rows[i]) => second[(i, 0)],
+                    (2, _) => found.by_f[(i, 0)] * t[i],
+                    _ => found.by_parameters[(i, q - 3)],
+                };
+                normal(t[i]) * value
+            })
+        };
+        for (row, own) in integrals(y.len(), 3 + p, small, &mut of).into_iter().enumerate() {
+            out.value[row] = own[0];
+            out.mean[row] = own[1];
+            out.variance[row] = 0.5 * if small(row) { own[2] } else { own[2] / deviation[row] };
+            out.params[row * p..(row + 1) * p].copy_from_slice(&own[3..]);
+        }
+    }
+
+    fn expected_of_several(
+        &self,
+        points: &Points,
+        y: &[f64],
+        mean: &[f64],
+        variance: &[f64],
+        out: Many<'_>,
+    ) {
+        let (x, w): (Vec<&[f64]>, Vec<f64>) = points.iter().unzip();
+        let (k, count) = (self.density.latents(), w.len());
         let all: Vec<f64> = y.iter().flat_map(|y| vec![*y; count]).collect();
         let f = Mat::from_fn(all.len(), k, |i, l| {
             let at = (i / count) * k + l;
