@@ -38,7 +38,7 @@ pub fn peaks(rows: &[usize], seen: Vec<(Vec<f64>, Vec<f64>)>, log: &mut Logs<'_>
         (0..rows.len()).filter_map(|k| beyond(k).map(|t| (k, t.collect()))).collect();
     let asked: Vec<usize> = outer.iter().flat_map(|(k, t)| vec![rows[*k]; t.len()]).collect();
     let at: Vec<f64> = outer.iter().flat_map(|(_, t)| t.iter().copied()).collect();
-    let found = log(&asked, &at);
+    let found = if at.is_empty() { Vec::new() } else { log(&asked, &at) };
     for ((k, further), logs) in outer.iter().zip(found.chunks(OUTWARDS as usize)) {
         let (t, l) = near[*k];
         let mut all: Vec<(f64, f64)> =

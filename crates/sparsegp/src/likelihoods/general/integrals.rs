@@ -63,6 +63,10 @@ pub fn integrals(
     for (step, first, apart) in
         [(1.0, -REACH, 1.0), (0.5, 0.5 - REACH, 1.0), (0.25, 0.25 - REACH, 0.5)]
     {
+        // nobody is asked for nothing
+        if open.is_empty() {
+            break;
+        }
         let t = nodes(first, apart);
         let (asked, at) = pairs(&open, &t);
         let values = of(&asked, &at);
@@ -185,6 +189,9 @@ fn log_sum(logs: impl Iterator<Item = f64>, step: f64) -> f64 {
 /// log ∫ exp of a row's integrand, for every row. Those whose integrand stays below exp(`least`) are known roughly.
 pub fn log_integrals(rows: usize, least: f64, log: &mut Logs<'_>) -> Vec<f64> {
     let mut found = vec![f64::NEG_INFINITY; rows];
+    if rows == 0 {
+        return found;
+    }
     let mut open: Vec<usize> = (0..rows).collect();
     let mut t = nodes(-REACH, 0.5);
     let (asked, at) = pairs(&open, &t);
@@ -196,6 +203,9 @@ pub fn log_integrals(rows: usize, least: f64, log: &mut Logs<'_>) -> Vec<f64> {
         !((coarse - *found).abs() > AGREE)
     };
     open.retain(|row| !settled(&logs[*row], 0.5, &mut found[*row]));
+    if open.is_empty() {
+        return found;
+    }
     let between = nodes(0.25 - REACH, 0.5);
     let (asked, at) = pairs(&open, &between);
     let finer = log(&asked, &at);
@@ -206,6 +216,9 @@ pub fn log_integrals(rows: usize, least: f64, log: &mut Logs<'_>) -> Vec<f64> {
     }
     t = nodes(-REACH, 0.25);
     open.retain(|row| !settled(&logs[*row], 0.25, &mut found[*row]));
+    if open.is_empty() {
+        return found;
+    }
     let seen = open.iter().map(|row| (t.clone(), logs[*row].clone())).collect();
     let peaks = peaks(&open, seen, log);
     let narrow = |peak: &Peak| peak.log < least;
