@@ -31,17 +31,17 @@ def test_expectations_and_predictions_are_those_of_the_built_in(own, reference, 
     (a, slopes), (b, expected) = (
         likelihood.variational_expectations_and_gradients(mean, variance, y) for likelihood in (own, reference)
     )
-    np.testing.assert_allclose(a, b, atol=2e-4)
+    np.testing.assert_allclose(a, b, atol=1e-8)
     assert set(slopes) == set(expected)
     for name, slope in expected.items():
-        np.testing.assert_allclose(slopes[name], slope, atol=3e-3, err_msg=name)
+        np.testing.assert_allclose(slopes[name], slope, atol=1e-7, err_msg=name)
     for ask in (
         lambda p: p.predict_mean_and_var(mean, variance),
         lambda p: p.predict_log_density(mean, variance, y),
         lambda p: p.predict_cdf(mean, variance, y),
         lambda p: p.predict_quantile(mean, variance, 0.9),
     ):
-        np.testing.assert_allclose(ask(own), ask(reference), rtol=2e-3, atol=2e-4)
+        np.testing.assert_allclose(ask(own), ask(reference), rtol=1e-6, atol=1e-7)
     draws = own.sample(np.full((3000, 1), 0.4), seed=1)
     assert np.median(draws) == pytest.approx(
         np.median(reference.sample(np.full((3000, 1), 0.4), seed=2)), abs=0.06
