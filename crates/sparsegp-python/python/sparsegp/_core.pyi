@@ -14,6 +14,7 @@ __all__ = [
     "Likelihood",
     "Model",
     "NumericalError",
+    "Search",
     "Shard",
     "__version__",
     "_shard",
@@ -26,18 +27,20 @@ __all__ = [
     "fit",
     "fit_elsewhere",
     "fit_gplvm",
-    "gplvm_bound",
     "fit_table",
     "flow",
     "from_bytes",
     "future",
     "gathered",
     "go_on",
+    "gplvm_bound",
     "gplvm_from_bytes",
-    "update",
     "load",
     "load_gplvm",
+    "log_expected_improvement",
+    "log_probability_below",
     "num_threads",
+    "parse_constraint",
     "parse_kernel",
     "parse_likelihood",
     "preparation",
@@ -45,6 +48,7 @@ __all__ = [
     "sample",
     "set_num_threads",
     "total",
+    "update",
     "with_bodies",
     "without_effect",
 ]
@@ -331,7 +335,7 @@ def log_probability_below(mean: _Array, sd: _Array, bound: float) -> tuple[_Arra
 
 @final
 class Search:
-    def __init__(self, dimensions: str, options: str) -> None: ...
+    def __new__(cls, dimensions: str, options: str) -> Search: ...
     @staticmethod
     def from_json(text: str) -> Search: ...
     def to_json(self) -> str: ...

@@ -98,7 +98,7 @@ fn what_is_wrong_is_found() {
 
 #[test]
 fn its_specification_is_read_again() {
-    let entries = serde_json::json!({ "height": { "value": 0.4, "fixed": true }, "rate": 3.0 });
+    let entries = serde_json::json!({ "height": { "value": 0.4, "frozen": true }, "rate": 3.0 });
     let args = |entries| Args { name: "own", entries, inputs: 2, outputs: 1 };
     let own = Own { slopes: false, wrong: None };
     let mean = General::read(own.clone(), &args(entries.as_object().unwrap())).unwrap();
