@@ -52,7 +52,8 @@ pub fn main() -> sparsegp::Result<()> {
     })?;
 
     let x = Mat::from_fn(150, 1, |i, _| i as f64 / 15.0);
-    let noise = |i: usize| if i % 11 == 0 { 3.0 } else { 0.1 * (7.0 * (i * i) as f64).cos() };
+    let noise =
+        |i: usize| if i.is_multiple_of(11) { 3.0 } else { 0.1 * (7.0 * (i * i) as f64).cos() };
     let y = Mat::from_fn(150, 1, |i, _| x[(i, 0)].sin() + noise(i));
     let data = Dataset::from_arrays(x, y, true)?;
     let options = FitOptions {

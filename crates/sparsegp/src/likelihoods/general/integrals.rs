@@ -199,8 +199,9 @@ pub fn log_integrals(rows: usize, least: f64, log: &mut Logs<'_>) -> Vec<f64> {
     let settled = |own: &[f64], step: f64, found: &mut f64| {
         let coarse = log_sum(own.iter().step_by(2).copied(), 2.0 * step);
         *found = log_sum(own.iter().copied(), step);
+        let apart = (coarse - *found).abs();
         // NaN, or −∞ everywhere, stays
-        !((coarse - *found).abs() > AGREE)
+        apart.is_nan() || apart <= AGREE
     };
     open.retain(|row| !settled(&logs[*row], 0.5, &mut found[*row]));
     if open.is_empty() {
