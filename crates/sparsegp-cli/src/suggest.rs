@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use sparsegp::bayesopt::{Best, Goal, Optimiser, Options, Range, Space};
 use sparsegp::data::{Categories, Encoding, InputColumn, Missing, Selection};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const AFTER: &str = "\
 Examples:
@@ -159,7 +159,7 @@ fn begun(args: &SuggestArgs) -> sparsegp::Result<Optimiser> {
 }
 
 /// Tells of the rows of a table; returns the row of every trial, from 1.
-fn told(args: &SuggestArgs, data: &PathBuf, optimiser: &mut Optimiser) -> Result<Vec<usize>> {
+fn told(args: &SuggestArgs, data: &Path, optimiser: &mut Optimiser) -> Result<Vec<usize>> {
     let table = args.table.open(data)?;
     let mut columns = Vec::new();
     let mut places: Vec<Option<Vec<usize>>> = Vec::new();

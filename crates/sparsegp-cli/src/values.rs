@@ -75,12 +75,12 @@ pub fn mean(text: &str) -> Result<String, String> {
         };
     }
     let name = text.to_ascii_lowercase();
-    match means::NAMES.contains(&name.as_str()) {
+    match means::names().contains(&name.as_str()) {
         true => Ok(name),
         false => Err(format!(
             "nearest: {}; known: {}",
-            error::nearest(&name, means::NAMES).join(", "),
-            means::NAMES.join(", ")
+            error::nearest(&name, means::names()).join(", "),
+            means::names().join(", ")
         )),
     }
 }

@@ -1,4 +1,5 @@
-//! Kernels that are classes of Python.
+//! Kernels that are classes of Python; and what they have in common with likelihoods and mean functions that are
+//! ([`crate::density`], [`crate::means`]).
 //!
 //! What they compute is asked of an object of `sparsegp.kernels.Custom`, by whichever thread needs it. An exception that it
 //! raises unwinds to the door through which Python came in ([`crate::pool::unlocked`], [`crate::watch`]), and leaves by it.
@@ -34,15 +35,71 @@ pub fn register() -> PyResult<()> {
     kernels::register(ENTRY).map_err(|error| bug(&error.to_string()))
 }
 
+/// An object of Python that computes, with what it says of itself.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Of the class alone, for messages.
+    pub name: &'static str,
+    /// `type`, `class` and `options`.
+    pub entries: Map<String, Value>,
+    /// Those that the class declares.
+    pub parameters: Vec<(String, Param)>,
+    object: Arc<Py<PyAny>>,
+}
+
+impl Object {
+    /// Makes the object that a specification describes; `module` has a function `made` for it. Parameters that have a number for
+    /// each column have so many.
+    pub fn made(module: &str, get: impl Fn(&str) -> Option<Value>, columns: usize) -> Result<Self> {
+        let class = get(CLASS);
+        let class = class.as_ref().and_then(Value::as_str);
+        let class =
+            class.ok_or_else(|| Error::Invalid(format!("the entry `{CLASS}` is missing")))?;
+        let mut entries =
+            Map::from_iter([("type".to_owned(), NAME.into()), (CLASS.to_owned(), class.into())]);
+        let options = get(OPTIONS);
+        let text = options.as_ref().map_or_else(|| "{}".into(), Value::to_string);
+        if let Some(options) = options {
+            entries.insert(OPTIONS.into(), options);
+        }
+        let made = Python::attach(|py| -> PyResult<_> {
+            let object = py.import(module)?.getattr("made")?.call1((class, text))?;
+            let declared: String = object.call_method0("_declared")?.extract()?;
+            Ok((object.unbind(), declared))
+        });
+        let (object, declared) = made.map_err(|error| {
+            Error::Invalid(Python::attach(|py| match error.value(py).str() {
+                Ok(text) => text.to_string(),
+                Err(_) => error.to_string(),
+            }))
+        })?;
+        let parameters = parameters(&declared, columns)?;
+        let name = kept(class.rsplit([':', '.']).next().unwrap_or(class));
+        Ok(Self { name, entries, parameters, object: Arc::new(object) })
+    }
+
+    /// Asks the object, by whichever thread this is; an exception leaves the library.
+    pub fn with<T>(&self, work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> T {
+        Python::attach(|py| work(self.object.bind(py)).unwrap_or_else(|error| raise(error)))
+    }
+
+    /// Asks what the object says of itself.
+    pub fn says<T>(&self, method: &str) -> Result<T>
+    where
+        T: for<'py> FromPyObject<'py, 'py>,
+    {
+        Python::attach(|py| {
+            let found = self.object.bind(py).call_method0(method);
+            let found = found.and_then(|own| own.extract::<T>().map_err(Into::into));
+            found.map_err(|error: PyErr| Error::Invalid(error.to_string()))
+        })
+    }
+}
+
 /// A covariance function that an object of Python computes.
 #[derive(Clone, Debug)]
-struct Object {
-    /// Of the class alone, for messages.
-    name: &'static str,
-    /// `class` and `options`.
-    entries: Map<String, Value>,
-    parameters: Vec<(String, Param)>,
-    object: Arc<Py<PyAny>>,
+struct OfObject {
+    object: Object,
     has_variances: bool,
     has_pull_back: bool,
 }
@@ -60,33 +117,11 @@ fn kept(name: &str) -> &'static str {
 }
 
 fn build(args: Args<'_>) -> Result<Box<dyn Kernel>> {
-    let text = args.get(CLASS).and_then(Value::as_str);
-    let class = text.ok_or_else(|| args.wrong(format!("the entry `{CLASS}` is missing")))?;
     let columns = args.active_dims()?.0.len();
-    let mut entries = Map::from_iter([(CLASS.to_owned(), class.into())]);
-    if let Some(options) = args.get(OPTIONS) {
-        entries.insert(OPTIONS.into(), options.clone());
-    }
-    let options = args.get(OPTIONS).map_or_else(|| "{}".into(), Value::to_string);
-    let made = Python::attach(|py| -> PyResult<_> {
-        let module = py.import("sparsegp.kernels._custom")?;
-        let object = module.getattr("made")?.call1((class, options))?;
-        let declared: String = object.call_method0("_declared")?.extract()?;
-        let has = |name: &str| object.call_method0(name)?.extract::<bool>();
-        let flags = (has("_has_variances")?, has("_has_gradients")?);
-        Ok((object.unbind(), declared, flags))
-    });
-    let (object, declared, (has_variances, has_pull_back)) = made.map_err(|error| {
-        Error::Invalid(Python::attach(|py| match error.value(py).str() {
-            Ok(text) => text.to_string(),
-            Err(_) => error.to_string(),
-        }))
-    })?;
-    let parameters = parameters(&declared, columns)?;
-    let name = kept(class.rsplit([':', '.']).next().unwrap_or(class));
-    let object = Arc::new(object);
-    let own = Object { name, entries, parameters, object, has_variances, has_pull_back };
-    Ok(Box::new(General::read(own, &args)?))
+    let object = Object::made("sparsegp.kernels._custom", |name| args.get(name).cloned(), columns)?;
+    let (has_variances, has_pull_back) =
+        (object.says("_has_variances")?, object.says("_has_gradients")?);
+    Ok(Box::new(General::read(OfObject { object, has_variances, has_pull_back }, &args)?))
 }
 
 /// Parameters as the class declares them: name, range, whether there is one for each column, where it starts.
@@ -118,36 +153,26 @@ fn parameters(declared: &str, columns: usize) -> Result<Vec<(String, Param)>> {
 
 type Read2<'py> = PyReadonlyArray2<'py, f64>;
 
-impl Object {
-    /// Calls a method with rows and the values of the parameters, the first argument being the numbers of all.
-    fn with<T>(&self, work: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>) -> T {
-        Python::attach(|py| work(self.object.bind(py)).unwrap_or_else(|error| raise(error)))
-    }
-
-    /// Both rows, once if they are the same.
-    fn rows<'py>(
-        py: Python<'py>,
-        [x, z]: [MatRef<'_, f64>; 2],
-    ) -> PyResult<[Bound<'py, PyAny>; 2]> {
-        let first = matrix(py, x)?;
-        let same = x.as_ptr() == z.as_ptr() && x.nrows() == z.nrows();
-        let second = if same { first.clone() } else { matrix(py, z)? };
-        Ok([first, second])
-    }
+/// Both rows, once if they are the same.
+fn both<'py>(py: Python<'py>, [x, z]: [MatRef<'_, f64>; 2]) -> PyResult<[Bound<'py, PyAny>; 2]> {
+    let first = matrix(py, x)?;
+    let same = x.as_ptr() == z.as_ptr() && x.nrows() == z.nrows();
+    let second = if same { first.clone() } else { matrix(py, z)? };
+    Ok([first, second])
 }
 
 /// Values by parameter, as arrays.
-fn numbers<'py>(py: Python<'py>, parameters: &[&[f64]]) -> Vec<Bound<'py, PyArray1<f64>>> {
+pub fn numbers<'py>(py: Python<'py>, parameters: &[&[f64]]) -> Vec<Bound<'py, PyArray1<f64>>> {
     parameters.iter().map(|own| PyArray1::from_slice(py, own)).collect()
 }
 
-impl Covariance for Object {
+impl Covariance for OfObject {
     fn name(&self) -> &'static str {
-        self.name
+        self.object.name
     }
 
     fn parameters(&self, _: usize) -> Vec<(String, Param)> {
-        self.parameters.clone()
+        self.object.parameters.clone()
     }
 
     fn values(
@@ -157,9 +182,9 @@ impl Covariance for Object {
         z: MatRef<'_, f64>,
         mut out: MatMut<'_, f64>,
     ) {
-        self.with(|object| {
+        self.object.with(|object| {
             let py = object.py();
-            let [x, z] = Self::rows(py, [x, z])?;
+            let [x, z] = both(py, [x, z])?;
             let found = object.call_method1("_values", (x, z, numbers(py, parameters)))?;
             let found: Read2<'_> = found.extract()?;
             out.copy_from(crate::arrays::Matrix::of(&found).as_ref());
@@ -171,7 +196,7 @@ impl Covariance for Object {
         if !self.has_variances {
             return sparsegp::kernels::general::variances_of_values(self, parameters, x, out);
         }
-        self.with(|object| {
+        self.object.with(|object| {
             let py = object.py();
             let found = (matrix(py, x)?, numbers(py, parameters));
             let found = object.call_method1("_variances", found)?;
@@ -193,9 +218,9 @@ impl Covariance for Object {
         weights: MatRef<'_, f64>,
         mut slopes: Slopes<'_>,
     ) {
-        self.with(|object| {
+        self.object.with(|object| {
             let py = object.py();
-            let [x, z] = Self::rows(py, [x, z])?;
+            let [x, z] = both(py, [x, z])?;
             let asked = (matrix(py, weights)?, x, z, numbers(py, parameters));
             let found = object.call_method1("_pulled", asked)?;
             let (own, of_x, of_z): (PyReadonlyArray1<'_, f64>, Read2<'_>, Read2<'_>) =
@@ -208,9 +233,7 @@ impl Covariance for Object {
     }
 
     fn entries(&self) -> Map<String, Value> {
-        let mut all = self.entries.clone();
-        all.insert("type".into(), NAME.into());
-        all
+        self.object.entries.clone()
     }
 }
 

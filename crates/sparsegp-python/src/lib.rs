@@ -7,6 +7,7 @@
 mod arrays;
 mod bayesopt;
 mod custom;
+mod density;
 mod errors;
 mod explain;
 mod fit;
@@ -16,6 +17,7 @@ mod flow;
 mod gplvm;
 mod kernel;
 mod likelihood;
+mod means;
 mod model;
 mod pool;
 mod registry;
@@ -31,6 +33,8 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     custom::register()?;
+    density::register()?;
+    means::register()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("NumericalError", module.py().get_type::<errors::NumericalError>())?;
     module.add_class::<fitted::Fitted>()?;
@@ -43,6 +47,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<bayesopt::Search>()?;
     module.add_function(wrap_pyfunction!(custom::check_kernel, module)?)?;
     module.add_function(wrap_pyfunction!(explain::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(density::check_likelihood, module)?)?;
+    module.add_function(wrap_pyfunction!(means::check_mean, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit_table::fit_table, module)?)?;
     module.add_function(wrap_pyfunction!(fit::encode, module)?)?;

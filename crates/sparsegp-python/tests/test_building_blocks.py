@@ -588,7 +588,7 @@ def classes_of(module, base):
         if inspect.isclass(value := getattr(module, name)) and issubclass(value, base)
     }
     # that of one's own stands for no name
-    return found - {base, kernels.Custom}
+    return found - {base, kernels.Custom, likelihoods.Custom}
 
 
 SHAPED = Parameter([0.4, 2.5], prior=priors.HalfNormal(1.7))

@@ -806,7 +806,9 @@ def test_priors_have_their_densities(prior):
     assert model.elbo() == pytest.approx(GPR((X, Y), KERNEL, noise_variance=0.31).elbo(), rel=1e-13)
 
 
-@pytest.mark.parametrize("prior", PRIORS, ids=lambda p: type(p).__name__)
+@pytest.mark.parametrize(
+    "prior", [p for p in PRIORS if not isinstance(p, priors.Uniform)], ids=lambda p: type(p).__name__
+)
 def test_priors_move_what_is_learnt(prior):
     model = GPR((X, Y), KERNEL, noise_variance=NOISE)
     model.optimise()
@@ -819,6 +821,24 @@ def test_priors_move_what_is_learnt(prior):
     own = slope(PRIORS[prior].logpdf, value, 1e-3)
     assert value * (model.gradients()["kernel.variance"] + own) == pytest.approx(0.0, abs=1e-2)
     assert abs(value * own) > 3e-2
+
+
+def test_a_uniform_prior_bounds_what_is_learnt():
+    model = GPR((X, Y), KERNEL, noise_variance=NOISE)
+    model.optimise()
+    free = float(model["kernel.variance"])
+    model.set_prior("kernel.variance", priors.Uniform(0.1 * free, 0.5 * free))
+    model.optimise()
+    assert 0.45 * free < float(model["kernel.variance"]) < 0.5 * free
+    model.set_prior("kernel.variance", None)
+    model.optimise()
+    assert float(model["kernel.variance"]) == pytest.approx(free, rel=1e-2)
+    # most of the horseshoe is near 0: the density at 1 is E₁(½) e^½ / √(2π³)
+    model.set_prior("kernel.variance", priors.Horseshoe(1.0))
+    model["kernel.variance"] = 1.0
+    assert model.log_prior() == pytest.approx(
+        math.log(0.5597736 * math.exp(0.5) / math.sqrt(2 * math.pi**3)), abs=1e-6
+    )
 
 
 def test_a_parameter_with_a_prior_comes_with_the_kernel():

@@ -31,8 +31,11 @@ ORDER = (
     "kernels._composed",
     "kernels._custom",
     "kernels",
-    "testing",
+    "likelihoods._likelihood",
+    "likelihoods._custom",
     "likelihoods",
+    "means",
+    "testing",
     "models._parameters",
     "models._training",
     "models._model",
@@ -151,7 +154,9 @@ def test_imports_are_found(module, text, expected):
     assert imported(module, text) == expected
 
 
-@pytest.mark.parametrize("name", ["kernels", "likelihoods", "models", "plotting", "priors", "sampling", "flow"])
+@pytest.mark.parametrize(
+    "name", ["kernels", "likelihoods", "means", "models", "plotting", "priors", "sampling", "flow"]
+)
 def test_public_names_lie_where_they_say(name):
     """What `__all__` lists is there, and pickle finds it by the module that it names."""
     module = importlib.import_module(f"sparsegp.{name}")

@@ -103,6 +103,7 @@ pub mod error;
 pub mod explain;
 pub mod fit;
 pub mod flow;
+mod guests;
 pub mod guide;
 pub mod inducing;
 pub mod inverse_free;

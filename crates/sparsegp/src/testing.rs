@@ -1,4 +1,4 @@
-//! Checks for kernels and likelihoods of other crates: what those of this one are tested with (feature `testing`).
+//! Checks for kernels, likelihoods and mean functions of other crates: what those of this one are tested with (feature `testing`).
 //!
 //! ```
 //! # #[cfg(feature = "testing")] {
@@ -16,6 +16,8 @@
 use crate::kernels::{Cotangents, Kernel, Tape};
 use crate::likelihoods::{Likelihood, Slopes, Target};
 use crate::linalg::{Mat, MatRef, dot};
+use crate::means::Mean;
+use crate::params::Param;
 use std::f64::consts::TAU;
 
 /// What a check found, as a sentence.
@@ -54,14 +56,7 @@ fn variances(k: &dyn Kernel, x: MatRef<f64>) -> Vec<f64> {
 /// A kernel with one of its numbers moved.
 fn moved(k: &dyn Kernel, index: usize, h: f64) -> Box<dyn Kernel> {
     let mut k = k.clone_box();
-    let mut rest = index;
-    for (_, param) in k.params_mut() {
-        if rest < param.len() {
-            param.value_mut()[rest] += h;
-            break;
-        }
-        rest -= param.len();
-    }
+    move_one(k.params_mut().into_iter().map(|(_, param)| param), index, h);
     k
 }
 
@@ -184,6 +179,70 @@ fn check_pull_back_of_diagonal(k: &dyn Kernel, x: MatRef<f64>, name: &str) -> Fo
     Ok(())
 }
 
+/// Checks a mean function at rows `x` (N×D), with P outputs: its values are finite, those of a row do not depend on the others,
+/// clones agree, and slopes agree with differences, in all parameters and in the inputs. Parameters should be far from 0 and 1.
+///
+/// # Errors
+/// The first that is wrong, as a sentence.
+pub fn check_mean(mean: &dyn Mean, x: MatRef<f64>, outputs: usize) -> Found {
+    let name = mean.to_json().to_string();
+    let values = |mean: &dyn Mean, x: MatRef<f64>| {
+        let mut out = Mat::full(x.nrows(), outputs, f64::NAN);
+        mean.evaluate(x, out.as_mut());
+        out
+    };
+    let (own, again) = (values(mean, x), values(&*mean.clone_box(), x));
+    for (i, p) in (0..x.nrows()).flat_map(|i| (0..outputs).map(move |p| (i, p))) {
+        let value = own[(i, p)];
+        let what = |of: &str| format!("{name}: m({i}) of output {p} {of}");
+        if !value.is_finite() {
+            return Err(format!("{}: {value}", what("is not finite")));
+        }
+        close(again[(i, p)], value, 1e-15, || what("of a clone"))?;
+        let alone = values(mean, x.subrows(i, 1));
+        close(alone[(0, p)], value, 1e-9, || what("of the row alone"))?;
+    }
+    let w = weights(x.nrows(), outputs);
+    let total = |mean: &dyn Mean, x: MatRef<f64>| dot(values(mean, x).as_ref(), w.as_ref());
+    let mut params = vec![0.0; mean.num_params()];
+    mean.vjp(x, w.as_ref(), &mut params);
+    for (index, own) in params.iter().enumerate() {
+        let of = |h: f64| {
+            let mut other = mean.clone_box();
+            move_one(other.params_mut().into_iter().map(|(_, param)| param), index, h);
+            total(&*other, x)
+        };
+        close(*own, difference(of, STEP), SLOPES, || {
+            format!("{name}: slope in parameter {index}")
+        })?;
+    }
+    let mut pulled = Mat::zeros(x.nrows(), x.ncols());
+    mean.pull_inputs(x, w.as_ref(), pulled.as_mut());
+    let mut slopes = Mat::zeros(x.nrows(), x.ncols());
+    let output = outputs.saturating_sub(1);
+    mean.add_slopes(x, output, slopes.as_mut());
+    for (i, q) in (0..x.nrows()).flat_map(|i| (0..x.ncols()).map(move |q| (i, q))) {
+        let what = |of: &str| format!("{name}: slope {of} in row {i}, input {q}");
+        let slope = difference(|h| total(mean, shifted(x, i, q, h).as_ref()), STEP);
+        close(pulled[(i, q)], slope, SLOPES, || what("of a weighted sum"))?;
+        let of = |h| values(mean, shifted(x, i, q, h).as_ref())[(i, output)];
+        close(slopes[(i, q)], difference(of, STEP), SLOPES, || what("of the last output"))?;
+    }
+    Ok(())
+}
+
+/// Moves one of the numbers of parameters.
+fn move_one<'a>(params: impl Iterator<Item = &'a mut Param>, index: usize, h: f64) {
+    let mut rest = index;
+    for param in params {
+        if rest < param.len() {
+            param.value_mut()[rest] += h;
+            break;
+        }
+        rest -= param.len();
+    }
+}
+
 /// Means and variances of every latent function that likelihoods are looked at under.
 const MARGINALS: [(f64, f64); 4] = [(0.3, 0.4), (-1.1, 0.07), (0.8, 1.3), (-0.2, 0.9)];
 
@@ -251,14 +310,7 @@ fn check_slopes(
     for (index, own) in by_params.iter().enumerate() {
         let of = |h: f64| {
             let mut other = likelihood.clone_box();
-            let mut rest = index;
-            for (_, param) in other.params_mut() {
-                if rest < param.len() {
-                    param.value_mut()[rest] += h;
-                    break;
-                }
-                rest -= param.len();
-            }
+            move_one(other.params_mut().into_iter().map(|(_, param)| param), index, h);
             expect(&*other, target, mean, variance).0
         };
         let what = || format!("{at}: slope in parameter {index}");

@@ -6,6 +6,10 @@ mod classification;
 mod counts;
 #[path = "../examples/own_kernel.rs"]
 mod own_kernel;
+#[path = "../examples/own_likelihood.rs"]
+mod own_likelihood;
+#[path = "../examples/own_mean.rs"]
+mod own_mean;
 #[path = "../examples/regression.rs"]
 mod regression;
 #[path = "../examples/save_and_load.rs"]
@@ -31,6 +35,16 @@ fn counts_runs() {
 #[test]
 fn own_kernel_runs() {
     own_kernel::main().unwrap();
+}
+
+#[test]
+fn own_likelihood_runs() {
+    own_likelihood::main().unwrap();
+}
+
+#[test]
+fn own_mean_runs() {
+    own_mean::main().unwrap();
 }
 
 #[test]

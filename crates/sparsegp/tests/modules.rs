@@ -8,6 +8,7 @@ const ORDER: &[&str] = &[
     "error",
     "rng",
     "special",
+    "guests",
     "limits",
     "atomic",
     "linalg",

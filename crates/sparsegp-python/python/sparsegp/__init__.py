@@ -2,7 +2,7 @@
 
 Estimators: :class:`GPRegressor`, :class:`GPClassifier`, :class:`GPCountRegressor`,
 :class:`RobustGPRegressor`, :class:`HeteroscedasticGPRegressor`, :class:`BayesianGPLVM`, and :func:`load` for what they (or the
-command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.likelihoods`,
+command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.likelihoods`, :mod:`sparsegp.means`,
 :mod:`sparsegp.priors`; models made of them by hand: :mod:`sparsegp.models`. For any density: the nearest Gaussian
 :mod:`sparsegp.flow`, Markov chains :mod:`sparsegp.sampling`. The next points to try of an expensive function:
 :mod:`sparsegp.bayesopt`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib). Times to forecast: :func:`future`.
@@ -26,7 +26,7 @@ from ._core import NumericalError, __version__, num_threads, set_num_threads
 from ._hints import no_attribute
 
 if TYPE_CHECKING:
-    from . import bayesopt, flow, kernels, likelihoods, models, plotting, priors, sampling
+    from . import bayesopt, flow, kernels, likelihoods, means, models, plotting, priors, sampling
     from ._explain import explain
     from ._future import future
     from ._registry import registry
@@ -59,6 +59,7 @@ _MODULES = (
     "flow",
     "kernels",
     "likelihoods",
+    "means",
     "models",
     "plotting",
     "priors",
@@ -81,6 +82,7 @@ __all__ = [
     "future",
     "kernels",
     "likelihoods",
+    "means",
     "load",
     "models",
     "num_threads",

@@ -14,17 +14,19 @@ __all__ = [
     "Likelihood",
     "Model",
     "NumericalError",
+    "Search",
     "Shard",
     "__version__",
     "_shard",
     "check_kernel",
+    "check_likelihood",
+    "check_mean",
     "encode",
     "encoded",
     "fail_inside",
     "fit",
     "fit_elsewhere",
     "fit_gplvm",
-    "gplvm_bound",
     "fit_table",
     "flow",
     "from_bytes",
@@ -32,11 +34,14 @@ __all__ = [
     "future",
     "gathered",
     "go_on",
+    "gplvm_bound",
     "gplvm_from_bytes",
-    "update",
     "load",
     "load_gplvm",
+    "log_expected_improvement",
+    "log_probability_below",
     "num_threads",
+    "parse_constraint",
     "parse_kernel",
     "parse_likelihood",
     "preparation",
@@ -44,6 +49,7 @@ __all__ = [
     "sample",
     "set_num_threads",
     "total",
+    "update",
     "with_bodies",
     "without_effect",
     "Search",
@@ -112,6 +118,8 @@ class Kernel:
     def diagonal_gradients(self, weights: _Array, x: _Array) -> tuple[dict[str, _Array], _Array]: ...
 
 def check_kernel(json: str, x: _Array, z: _Array) -> None: ...
+def check_likelihood(json: str, y: _Array) -> None: ...
+def check_mean(json: str, x: _Array, outputs: int) -> None: ...
 
 @final
 class Likelihood:

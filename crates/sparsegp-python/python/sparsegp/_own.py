@@ -1,4 +1,4 @@
-"""What kernels and likelihoods of one's own have in common: declared parameters, and classes by the paths of their modules."""
+"""What kernels, likelihoods and mean functions of one's own have in common: declared parameters, and classes by the paths of their modules."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Own(Spec):
 
     # what the core asks for
 
-    def _declared(self, columns: int = 0) -> str:
+    def _declared(self) -> str:
         """Parameters as the core builds them: name, range, whether there is one for each column, start."""
         declared = []
         for kind, starts in (("positive", self.positive), ("real", self.real)):

@@ -1,4 +1,5 @@
-"""Checks of kernels of one's own (:class:`sparsegp.kernels.Custom`).
+"""Checks of kernels, likelihoods and mean functions of your own (:class:`sparsegp.kernels.Custom`,
+:class:`sparsegp.likelihoods.Custom`, :class:`sparsegp.means.Custom`).
 
 >>> import numpy as np
 >>> from sparsegp import kernels, testing
@@ -13,10 +14,12 @@ from typing import Optional, Union
 from numpy.typing import ArrayLike
 
 from . import _core
-from ._arrays import matrix
+from ._arrays import matrix, vector, whole
 from .kernels import Kernel, as_kernel
+from .likelihoods import Likelihood, as_likelihood
+from .means import Mean
 
-__all__ = ["check_kernel"]
+__all__ = ["check_kernel", "check_likelihood", "check_mean"]
 
 
 def check_kernel(kernel: Union[Kernel, str], X: ArrayLike, Z: Optional[ArrayLike] = None) -> None:
@@ -47,3 +50,45 @@ def check_kernel(kernel: Union[Kernel, str], X: ArrayLike, Z: Optional[ArrayLike
     else:
         others = matrix(Z, "Z")
     _core.check_kernel(as_kernel(kernel).to_json(), rows, others)
+
+
+def check_likelihood(likelihood: Union[Likelihood, str], y: ArrayLike) -> None:
+    """Checks that a likelihood is a density, and that its expectations and slopes are those of its log density.
+
+    Parameters
+    ----------
+    likelihood : Likelihood or str
+        With parameters that are far from 1 and from the ends of their ranges.
+    y : array of shape (n,)
+        A few targets that it takes.
+
+    Raises
+    ------
+    AssertionError
+        That says what is wrong first.
+    ValueError
+        For a log density that is not finite, or that does not integrate to 1.
+    """
+    _core.check_likelihood(as_likelihood(likelihood).to_json(), vector(y, "y"))
+
+
+def check_mean(mean: Mean, X: ArrayLike, outputs: int = 1) -> None:
+    """Checks that the values of a mean function are finite and each of its own row, and that its slopes are theirs.
+
+    Parameters
+    ----------
+    mean : Mean
+        With parameters that are far from 0 and 1, and from the ends of their ranges.
+    X : array of shape (n, d)
+        Some rows (5 to 10 do).
+    outputs : int
+        Number of outputs.
+
+    Raises
+    ------
+    AssertionError
+        That says what is wrong first.
+    ValueError
+        For values that are not finite or depend on other rows, and for slopes that are far off.
+    """
+    _core.check_mean(mean.to_json(), matrix(X), whole("outputs", outputs, 1))

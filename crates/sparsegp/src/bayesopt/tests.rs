@@ -103,15 +103,11 @@ fn a_plain_promise_is_the_expected_improvement() {
     let at = optimiser.predict(&points.map(|p| p.to_vec())).expect("a model");
     let best = optimiser.best().expect("fits").expect("some");
     let scale = known.objective.scaler.y_scale[0];
-    for i in 0..3 {
+    for (i, found) in found.iter().enumerate() {
         let u = (best.mean - at.mean[i]) / at.sd[i];
         let h = crate::special::normal_density(u) + u * crate::special::normal_cdf(u);
         let expected = (at.sd[i] * h / scale).ln();
-        assert!(
-            (found[i] - expected).abs() < 1e-6 * expected.abs().max(1.0),
-            "{} {expected}",
-            found[i]
-        );
+        assert!((found - expected).abs() < 1e-6 * expected.abs().max(1.0), "{found} {expected}");
         assert_eq!(at.feasible[i], 1.0);
     }
 }

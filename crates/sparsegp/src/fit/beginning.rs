@@ -9,6 +9,7 @@ use crate::kernels::{self, Inputs, Kernel};
 use crate::likelihoods::{self, Likelihood, Target};
 use crate::linalg::column;
 use crate::means::{self, Mean};
+use crate::params::Role;
 
 /// Known targets of every column with their further numbers; one that can be anything where a column has none.
 pub(super) fn targets_of(sample: &InMemory, likelihood: &dyn Likelihood) -> Vec<Vec<Target>> {
@@ -36,7 +37,7 @@ pub(super) fn latent_starts(
     likelihood: &mut dyn Likelihood,
     targets: &[Vec<Target>],
     sample: &InMemory,
-) -> Vec<f64> {
+) -> Result<Vec<f64>> {
     likelihood.adopt_unit(&targets.concat());
     let of_column = |own: &Vec<Target>| likelihood.clone_box().initialise(own);
     let mut starts: Vec<f64> = targets.iter().flat_map(of_column).collect();
@@ -46,7 +47,8 @@ pub(super) fn latent_starts(
         starts.iter_mut().zip(own).for_each(|(start, centre)| *start = centre);
     }
     likelihood.initialise(&targets.concat());
-    starts
+    likelihood.trial(&targets.concat())?;
+    Ok(starts)
 }
 
 /// Returns how many latent functions there are, of as many starts.
@@ -116,6 +118,7 @@ pub(super) fn mean(
     options: &FitOptions,
     plain: bool,
     starts: &[f64],
+    seen: &InMemory,
 ) -> Result<Box<dyn Mean>> {
     let d = dataset.source.inputs();
     let name = options.mean.as_deref().unwrap_or(if plain { "zero" } else { "constant" });
@@ -126,11 +129,13 @@ pub(super) fn mean(
     } else {
         means::by_name(name, d, starts.len())?
     };
-    for (path, param) in mean.params_mut() {
-        if path == "constant" && !param.given {
+    for (_, param) in mean.params_mut() {
+        // a parameter of another crate's may be called `constant` too
+        if param.role() == Role::Constant && !param.given {
             param.start(starts);
         }
     }
+    mean.trial(seen.x.as_ref(), starts.len())?;
     Ok(mean)
 }
 

@@ -69,7 +69,7 @@ impl Dataset {
             return Ok(());
         }
         let varying: Vec<usize> = self.columns_that_vary().flatten().collect();
-        let mut mean = means::by_name(model.mean.name(), self.source.inputs(), varying.len())?;
+        let mut mean = means::of_outputs(&*model.mean, self.source.inputs(), varying.len())?;
         if mean.num_params() == model.mean.num_params() {
             return Ok(());
         }
@@ -91,7 +91,7 @@ impl Dataset {
     fn widen_mean(&self, model: &mut Model) -> Result<()> {
         let inputs = self.source.inputs();
         let varying: Vec<usize> = self.columns_that_vary().flatten().collect();
-        let mut mean = means::by_name(model.mean.name(), inputs, self.target_names.len())?;
+        let mut mean = means::of_outputs(&*model.mean, inputs, self.target_names.len())?;
         if mean.num_params() == model.mean.num_params() {
             return Ok(());
         }

@@ -178,11 +178,11 @@ pub(super) fn prepare_start(
     check_rows(dataset, choice.entry, missing, &sample)?;
     sizes::check(&*likelihood, dataset, &sample)?;
     let targets = beginning::targets_of(&sample, &*likelihood);
-    let starts = beginning::latent_starts(&mut *likelihood, &targets, &sample);
+    let starts = beginning::latent_starts(&mut *likelihood, &targets, &sample)?;
     let latents =
         beginning::latent_functions(&*likelihood, starts.len(), dataset.source.outputs())?;
     let centred = beginning::is_centred(dataset, &*likelihood, &sample);
-    let mean = beginning::mean(dataset, options, centred, &starts)?;
+    let mean = beginning::mean(dataset, options, centred, &starts, &sample)?;
     // nothing but a mean function, and what mixes latent functions, knows how many columns there are
     let varying = dataset.varying();
     let narrow = mean.num_params() == 0 && likelihood.mixing().is_none();

@@ -6,9 +6,9 @@ use super::{
     product, rational_quadratic, spec, squared_exponential, sum, white,
 };
 use crate::error::{Error, Result, nearest};
+use crate::guests::{Guests, Named};
 use crate::params::{Param, Role, Transform};
 use serde_json::{Map, Value};
-use std::sync::{PoisonError, RwLock};
 
 /// A kernel that can be named in a specification.
 #[derive(Clone, Copy)]
@@ -48,12 +48,27 @@ pub const REGISTRY: &[Entry] = &[
     product::ENTRY,
 ];
 
-/// Entries of other crates.
-static GUESTS: RwLock<Vec<&'static Entry>> = RwLock::new(Vec::new());
+impl Named for Entry {
+    const WHAT: &'static str = "kernel";
 
-fn guests() -> Vec<&'static Entry> {
-    GUESTS.read().unwrap_or_else(PoisonError::into_inner).clone()
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.name == other.name && std::ptr::fn_addr_eq(self.build, other.build)
+    }
+
+    fn own() -> &'static [Self] {
+        REGISTRY
+    }
 }
+
+static ENTRIES: Guests<Entry> = Guests::new();
 
 /// Gives a kernel of another crate a name, in this process: specifications ([`FitOptions::kernel`], sums and products), model
 /// files, checkpoints and rows in other processes know it from then on, as they know the kernels in [`REGISTRY`]. Call it before
@@ -64,35 +79,12 @@ fn guests() -> Vec<&'static Entry> {
 ///
 /// [`FitOptions::kernel`]: crate::fit::FitOptions::kernel
 pub fn register(entry: Entry) -> Result<()> {
-    let mut all = GUESTS.write().unwrap_or_else(PoisonError::into_inner);
-    let known = |e: &&Entry| e.name == entry.name && std::ptr::fn_addr_eq(e.build, entry.build);
-    if all.iter().copied().any(|e| known(&e)) {
-        return Ok(());
-    }
-    for name in entry.aliases.iter().chain([&entry.name]) {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '-';
-        if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(plain) {
-            return Err(Error::Invalid(format!(
-                "a kernel cannot be registered as `{name}`: names are small letters, digits, `_` and `-`, a letter first"
-            )));
-        }
-        let mut others = REGISTRY.iter().chain(all.iter().copied());
-        if others.any(|e| e.name == *name || e.aliases.contains(name)) {
-            return Err(Error::Invalid(format!(
-                "a kernel cannot be registered as `{name}`: there is another one of this name"
-            )));
-        }
-    }
-    // once for each kernel of a program
-    all.push(Box::leak(Box::new(entry)));
-    Ok(())
+    ENTRIES.register(entry)
 }
 
 /// The entry of a registered name or alias, in any capitals.
 pub fn find(name: &str) -> Option<&'static Entry> {
-    let name = name.to_ascii_lowercase();
-    let all = REGISTRY.iter().chain(guests());
-    all.into_iter().find(|e| e.name == name || e.aliases.contains(&name.as_str()))
+    ENTRIES.find(name)
 }
 
 /// Builds a kernel from JSON: `{"type": "rbf", "variance": 2.0, "active_dims": [0, 1]}`.
@@ -117,7 +109,7 @@ pub fn build(json: &Value, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
                 "the kernel is the class `{class}` of Python, which nothing else can load: use the model from Python"
             )));
         }
-        let names: Vec<&str> = REGISTRY.iter().chain(guests()).map(|e| e.name).collect();
+        let names: Vec<&str> = ENTRIES.all().into_iter().map(|e| e.name).collect();
         return Err(wrong(format!(
             "unknown kernel `{name}`; nearest: {}; known: {}",
             nearest(&name.to_ascii_lowercase(), names.iter().copied()).join(", "),

@@ -259,9 +259,8 @@ impl<M: LogProb> Custom<M> {
     fn law(&self, extra: f64, mean: &[f64], variance: &[f64]) -> Law {
         let params = self.values();
         let (at, width) = self.model.location_and_width(extra, mean, &params);
-        Law::new(self.model.support(), at, width, |y| {
-            self.predict_log_density(Target { y, extra }, mean, variance)
-        })
+        let log = |y: &f64| self.predict_log_density(Target { y: *y, extra }, mean, variance);
+        Law::new(self.model.support(), at, width, |y| y.iter().map(log).collect())
     }
 }
 

@@ -2,9 +2,11 @@
 //!
 //! A continuous support is mapped to the line (y = x, eˣ or a logistic function), and the line is
 //! x = c + s sinh(½π sinh t), t by the trapezoidal rule (Takahasi & Mori 1974): tails as heavy as
-//! those of Cauchy are covered. c and s follow the quartiles found, until they fit.
+//! those of Cauchy are covered. c and s follow the quartiles found, until they fit. A density so narrow or so far away that its
+//! integral comes out wrong is looked for first where its logarithm is largest.
 
 use super::Support;
+use super::peaks::peaks;
 use crate::special::sigmoid;
 use std::f64::consts::FRAC_PI_2;
 
@@ -12,6 +14,10 @@ use std::f64::consts::FRAC_PI_2;
 const STEP: f64 = 1.0 / 128.0;
 /// Largest |t|: sinh(½π sinh 4.2) is 2e22.
 const REACH: f64 = 4.2;
+/// Counts whose probabilities are asked for at once.
+const ATOMS: usize = 64;
+/// What an integral may miss of 1 before the density is looked for.
+const MISSED: f64 = 1e-3;
 /// Most counts that are looked at.
 const COUNTS: f64 = 1e7;
 
@@ -52,7 +58,7 @@ impl Law {
         support: Support,
         at: f64,
         width: f64,
-        log_density: impl Fn(f64) -> f64,
+        log_density: impl Fn(&[f64]) -> Vec<f64>,
     ) -> Self {
         match support.largest() {
             Some(largest) => {
@@ -62,8 +68,12 @@ impl Law {
                 let mut centre = to_line(support, at);
                 // dx = dy/(dy/dx)
                 let mut scale = width / from_line(support, centre).1;
-                for _ in 0..12 {
+                for round in 0..12 {
                     let law = Self::nodes(support, centre, scale, &log_density);
+                    if round == 0 && (law.mass() - 1.0).abs() > MISSED {
+                        (centre, scale) = law.located(&log_density);
+                        continue;
+                    }
                     let [low, middle, high] = [0.25, 0.5, 0.75].map(|q| law.line(law.t(q)));
                     // the quartiles of a normal are 1.35 standard deviations apart
                     let found = (high - low) / 1.35;
@@ -79,37 +89,75 @@ impl Law {
         }
     }
 
-    fn atoms(support: Support, most: usize, log_density: impl Fn(f64) -> f64) -> Self {
+    /// Centre and width of the density on the line by its largest value.
+    fn located(&self, log_density: &impl Fn(&[f64]) -> Vec<f64>) -> (f64, f64) {
+        let mut log = |_: &[usize], x: &[f64]| -> Vec<f64> {
+            let (y, slopes): (Vec<f64>, Vec<f64>) =
+                x.iter().map(|x| from_line(self.support, *x)).unzip();
+            let log = log_density(&y).into_iter().zip(slopes);
+            // where the line ends in rounding there is nothing
+            log.map(|(log, slope)| log + slope.ln())
+                .map(|l| if l.is_nan() { f64::NEG_INFINITY } else { l })
+                .collect()
+        };
+        let half = (REACH / STEP) as i32;
+        let places = (-half..=half).step_by(4).map(|i| self.line(f64::from(i) * STEP));
+        let inside = |x: &f64| {
+            let (y, slope) = from_line(self.support, *x);
+            y.is_finite() && slope.is_finite() && slope > 0.0
+        };
+        let x: Vec<f64> = places.filter(inside).collect();
+        let logs = log(&vec![0; x.len()], &x);
+        let peak = peaks(&[0], vec![(x, logs)], &mut log)[0];
+        (peak.at, peak.width)
+    }
+
+    fn atoms(support: Support, most: usize, log_density: impl Fn(&[f64]) -> Vec<f64>) -> Self {
         let mut law =
             Self { support, centre: 0.0, width: 1.0, y: vec![], g: vec![], cumulative: vec![] };
         let mut sum = 0.0;
-        for k in 0..most {
-            let p = log_density(k as f64).exp();
-            sum += p;
-            law.y.push(k as f64);
-            law.g.push(p);
-            law.cumulative.push(sum);
-            if !matches!(support, Support::Classes(_)) && sum > 0.5 && p < 1e-17 * sum {
-                break;
+        for start in (0..most).step_by(ATOMS) {
+            let y: Vec<f64> = (start..most.min(start + ATOMS)).map(|k| k as f64).collect();
+            for (y, log) in y.iter().zip(log_density(&y)) {
+                let p = log.exp();
+                sum += p;
+                law.y.push(*y);
+                law.g.push(p);
+                law.cumulative.push(sum);
+                if !matches!(support, Support::Classes(_)) && sum > 0.5 && p < 1e-17 * sum {
+                    return law;
+                }
             }
         }
         law
     }
 
-    fn nodes(support: Support, centre: f64, width: f64, log_density: &impl Fn(f64) -> f64) -> Self {
+    fn nodes(
+        support: Support,
+        centre: f64,
+        width: f64,
+        log_density: &impl Fn(&[f64]) -> Vec<f64>,
+    ) -> Self {
         let half = (REACH / STEP) as i32;
         let mut law = Self { support, centre, width, y: vec![], g: vec![], cumulative: vec![] };
+        let mut factors = Vec::with_capacity(2 * half as usize + 1);
         for i in -half..=half {
             let t = f64::from(i) * STEP;
             let (y, slope) = from_line(support, law.line(t));
             let by_t = width * (FRAC_PI_2 * t.sinh()).cosh() * FRAC_PI_2 * t.cosh();
-            let factor = slope * by_t;
-            let g = if factor > 0.0 && factor.is_finite() && y.is_finite() {
-                (log_density(y) + factor.ln()).exp()
-            } else {
-                0.0
-            };
             law.y.push(y);
+            factors.push(slope * by_t);
+        }
+        let good = |(y, factor): (&f64, &f64)| *factor > 0.0 && factor.is_finite() && y.is_finite();
+        let asked: Vec<bool> = law.y.iter().zip(&factors).map(good).collect();
+        let y: Vec<f64> =
+            law.y.iter().zip(&asked).filter(|(_, own)| **own).map(|(y, _)| *y).collect();
+        let mut found = log_density(&y).into_iter();
+        for (factor, asked) in factors.iter().zip(&asked) {
+            let g = match asked {
+                true => (found.next().unwrap_or(f64::NEG_INFINITY) + factor.ln()).exp(),
+                false => 0.0,
+            };
             law.g.push(if g.is_finite() { g } else { 0.0 });
         }
         // ∫ over a cell by the cubic through four values

@@ -8,7 +8,8 @@
 //! over rows sees to them.
 //!
 //! To add one: one file and one line in the registry. One of a single latent value implements
-//! `single::Scalar`, which is log p(y | f) with its derivatives, and has the rest by quadrature.
+//! `single::Scalar`, which is log p(y | f) with its derivatives, and has the rest by quadrature. For likelihoods of other crates there
+//! are [`custom`] and [`general`] (on arrays); [`register`] gives them a name in specifications and model files.
 
 pub mod augmented;
 mod beta;
@@ -21,6 +22,7 @@ pub use crate::dual_numbers as dual;
 mod extras;
 mod gamma;
 mod gaussian;
+pub mod general;
 mod hetero_augmented;
 pub mod hetero_noise;
 mod hetero_scale;
@@ -42,6 +44,7 @@ mod multi_wide;
 mod negative_binomial;
 mod ordinal;
 mod panels;
+mod peaks;
 mod poisson;
 mod poisson_logistic;
 pub(crate) mod predict;
@@ -55,13 +58,15 @@ pub mod softmax;
 mod student_t;
 mod svm;
 mod targets;
+pub(crate) mod together;
 mod zero_inflated_poisson;
 
 pub use coregionalised::shape as mixing_shape;
 pub(crate) use extras::default_extra;
 pub use gaussian::Gaussian;
-pub use registry::{Args, Entry, REGISTRY, build, find, parse};
+pub use registry::{Args, Entry, REGISTRY, build, find, parse, register};
 
+use crate::error::Result;
 use crate::params::{Named, NamedMut, Param, Visitor, VisitorMut, count, listed, listed_mut};
 use serde_json::Value;
 
@@ -155,6 +160,19 @@ pub struct Slopes<'a> {
     /// ∂/∂variance, K numbers.
     pub variance: &'a mut [f64],
     /// With respect to the constrained parameters, in the order of [`Likelihood::params`].
+    pub params: &'a mut [f64],
+}
+
+/// Where [`Likelihood::expect_rows`] writes, row by row. All is overwritten.
+#[derive(Debug)]
+pub struct Many<'a> {
+    /// E[log p(y | f)], N numbers.
+    pub value: &'a mut [f64],
+    /// ∂/∂mean, N×K.
+    pub mean: &'a mut [f64],
+    /// ∂/∂variance, N×K.
+    pub variance: &'a mut [f64],
+    /// With respect to the constrained parameters, N×P.
     pub params: &'a mut [f64],
 }
 
@@ -269,6 +287,15 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     /// That text.
     fn check(&self, target: Target) -> std::result::Result<(), String>;
 
+    /// Tries the likelihood at some of these targets before a fit, at its starting values: those of others may be no densities.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) that names the likelihood and says what is wrong.
+    fn trial(&self, targets: &[Target]) -> Result<()> {
+        let _ = targets;
+        Ok(())
+    }
+
     /// log p(y | f).
     fn log_prob(&self, target: Target, f: &[f64]) -> f64;
 
@@ -285,6 +312,25 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
 
     /// E[log p(y | f)] under fₖ ~ N(meanₖ, varianceₖ), independent, with slopes.
     fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64;
+
+    /// Whether many rows at once cost less than one after the other: then training asks [`Likelihood::expect_rows`].
+    fn in_blocks(&self) -> bool {
+        false
+    }
+
+    /// [`Likelihood::expect`] of several rows, with means and variances row by row (N×K).
+    fn expect_rows(&self, targets: &[Target], mean: &[f64], variance: &[f64], out: Many<'_>) {
+        let (k, p) = (self.latents(), self.num_params());
+        for (i, target) in targets.iter().enumerate() {
+            let (at, own) = (i * k..(i + 1) * k, i * p..(i + 1) * p);
+            let slopes = Slopes {
+                mean: &mut out.mean[at.clone()],
+                variance: &mut out.variance[at.clone()],
+                params: &mut out.params[own],
+            };
+            out.value[i] = self.expect(*target, &mean[at.clone()], &variance[at], slopes);
+        }
+    }
 
     /// Mean and variance of y (for classes: of the class index as it stands, which has little meaning;
     /// ask for [`Likelihood::probabilities`]). `extra` as in [`Target`].

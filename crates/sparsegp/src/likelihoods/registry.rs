@@ -8,11 +8,13 @@ use super::{
     poisson_logistic, pseudo_huber, robust_max, softmax, student_t, svm, zero_inflated_poisson,
 };
 use crate::error::{Error, Result, nearest};
+use crate::guests::{Guests, Named};
 use crate::params::{Param, Shape, Transform};
 use crate::spec;
 use serde_json::{Map, Value};
 
 /// A likelihood that can be named in a specification.
+#[derive(Clone, Copy)]
 pub struct Entry {
     /// The name that is written.
     pub name: &'static str,
@@ -58,10 +60,39 @@ pub const REGISTRY: &[Entry] = &[
     coregionalised::ENTRY,
 ];
 
+impl Named for Entry {
+    const WHAT: &'static str = "likelihood";
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn aliases(&self) -> &'static [&'static str] {
+        self.aliases
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        self.name == other.name && std::ptr::fn_addr_eq(self.build, other.build)
+    }
+
+    fn own() -> &'static [Self] {
+        REGISTRY
+    }
+}
+
+static ENTRIES: Guests<Entry> = Guests::new();
+
+/// Gives a likelihood of another crate a name, in this process, as [`crate::kernels::register`] does for kernels.
+///
+/// # Errors
+/// [`Error::Invalid`] for a name or alias that is taken, or that specifications could not name.
+pub fn register(entry: Entry) -> Result<()> {
+    ENTRIES.register(entry)
+}
+
 /// The entry of a registered name or alias, in any capitals.
 pub fn find(name: &str) -> Option<&'static Entry> {
-    let name = name.to_ascii_lowercase();
-    REGISTRY.iter().find(|e| e.name == name || e.aliases.contains(&name.as_str()))
+    ENTRIES.find(name)
 }
 
 /// A likelihood from its specification, either the short form (`student-t(df=4, scale=0.3)`) or JSON.
@@ -114,11 +145,16 @@ pub fn build(json: &Value) -> Result<Box<dyn Likelihood>> {
         return Err(wrong("there is one likelihood: they are not added or multiplied".into()));
     }
     let Some(entry) = find(name) else {
-        let names = REGISTRY.iter().map(|e| e.name);
+        if let Some(class) = entries.get("class").and_then(Value::as_str) {
+            return Err(wrong(format!(
+                "the likelihood is the class `{class}` of Python, which nothing else can load: use the model from Python"
+            )));
+        }
+        let names: Vec<&str> = ENTRIES.all().into_iter().map(|e| e.name).collect();
         return Err(wrong(format!(
             "unknown likelihood `{name}`; nearest: {}; known: {}",
-            nearest(&name.to_ascii_lowercase(), names.clone()).join(", "),
-            names.collect::<Vec<_>>().join(", ")
+            nearest(&name.to_ascii_lowercase(), names.iter().copied()).join(", "),
+            names.join(", ")
         )));
     };
     (entry.build)(Args { name: entry.name, entries })

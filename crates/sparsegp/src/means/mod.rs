@@ -1,7 +1,13 @@
 //! Mean functions m(x), one value per target column. They are added to predictions; the inducing
 //! variables do not include them (u = f(Z) − m(Z)).
 
-use crate::error::{Error, Result, nearest};
+pub mod general;
+mod registry;
+
+pub(crate) use registry::of_outputs;
+pub use registry::{Args, Entry, REGISTRY, by_name, from_json, names, register, to_json};
+
+use crate::error::{Error, Result};
 use crate::linalg::{Accum, Mat, MatMut, MatRef, Par, add_scaled_rows, column, column_mut, gemm};
 use crate::params::{
     Named, NamedMut, Param, Role, Shape, Transform, Visitor, VisitorMut, count, listed, listed_mut,
@@ -37,6 +43,22 @@ pub trait Mean: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`Error::Shape`] with both numbers.
     fn check(&self, inputs: usize, outputs: usize) -> Result<()>;
+    /// Tries the mean function at some of the rows before a fit, at its starting values: those of others may have no numbers there.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that names the mean function and says what is wrong.
+    fn trial(&self, x: MatRef<f64>, outputs: usize) -> Result<()> {
+        let _ = (x, outputs);
+        Ok(())
+    }
+    /// Its name and its parameters, which [`from_json`] reads.
+    fn to_json(&self) -> Value {
+        let mut object = json!({ "type": self.name() });
+        for (path, param) in listed(|v| self.visit(v)) {
+            object[path] = param.to_json(Transform::Identity);
+        }
+        object
+    }
     /// A copy.
     fn clone_box(&self) -> Box<dyn Mean>;
 
@@ -60,60 +82,6 @@ impl Clone for Box<dyn Mean> {
     fn clone(&self) -> Self {
         self.clone_box()
     }
-}
-
-/// The mean functions by name: `zero`, `constant`, `linear`.
-pub const NAMES: [&str; 3] = ["zero", "constant", "linear"];
-
-/// A mean function by name, for D inputs and P outputs, with all parameters 0.
-///
-/// # Errors
-/// [`Error::Invalid`] for an unknown name.
-pub fn by_name(name: &str, inputs: usize, outputs: usize) -> Result<Box<dyn Mean>> {
-    match name.to_ascii_lowercase().as_str() {
-        "zero" => Ok(Box::new(Zero)),
-        "constant" => Ok(Box::new(Constant::new(outputs))),
-        "linear" => Ok(Box::new(Linear::new(inputs, outputs))),
-        _ => Err(Error::Invalid(format!(
-            "unknown mean function `{name}`; nearest: {}; known: {}",
-            nearest(name, NAMES).join(", "),
-            NAMES.join(", ")
-        ))),
-    }
-}
-
-/// JSON of a mean function: its name and its parameters.
-pub fn to_json(mean: &dyn Mean) -> Value {
-    let mut object = json!({ "type": mean.name() });
-    for (path, param) in mean.params() {
-        object[path] = param.to_json(Transform::Identity);
-    }
-    object
-}
-
-/// A mean function from its JSON.
-///
-/// # Errors
-/// [`Error::Invalid`] for an unknown name or entry, [`Error::InvalidParameter`] for bad values.
-pub fn from_json(json: &Value, inputs: usize, outputs: usize) -> Result<Box<dyn Mean>> {
-    let name = json.get("type").and_then(Value::as_str);
-    let name = name.ok_or_else(|| Error::Invalid(format!("mean {json}: `type` is missing")))?;
-    let mut mean = by_name(name, inputs, outputs)?;
-    let paths: Vec<String> = mean.params().into_iter().map(|(path, _)| path).collect();
-    let known = |key: &String| key == "type" || paths.contains(key);
-    if let Some(key) = json.as_object().and_then(|entries| entries.keys().find(|key| !known(key))) {
-        return Err(Error::Invalid(format!(
-            "mean `{name}`: unknown entry `{key}`; known: {}",
-            if paths.is_empty() { "none".into() } else { paths.join(", ") }
-        )));
-    }
-    for (path, param) in mean.params_mut() {
-        if let Some(value) = json.get(&path) {
-            param.read_json(&format!("mean.{path}"), value)?;
-            param.given = value.as_object().is_none_or(|object| object.contains_key("value"));
-        }
-    }
-    Ok(mean)
 }
 
 /// Compares a shape of parameters of a mean function with the one that its inputs and outputs ask for.

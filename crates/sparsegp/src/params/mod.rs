@@ -80,6 +80,11 @@ impl Param {
         Self::with(vec![value], Shape::Scalar, Transform::POSITIVE)
     }
 
+    /// A scalar that may be any number.
+    pub fn real(value: f64) -> Self {
+        Self::with(vec![value], Shape::Scalar, Transform::Identity)
+    }
+
     /// A list of positive numbers (softplus transform).
     pub fn positive_vector(value: Vec<f64>) -> Self {
         let shape = Shape::Vector(value.len());

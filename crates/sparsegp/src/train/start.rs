@@ -10,7 +10,7 @@ use crate::means::Mean;
 use crate::methods::q_steps;
 use crate::methods::uncollapsed::guesses::{Guesses, constants};
 use crate::model::Model;
-use crate::params::Param;
+use crate::params::{Param, Role};
 use crate::variational::Variational;
 
 /// Nats per target by which guesses must be better than the q that is there.
@@ -67,8 +67,8 @@ fn movable(param: &Param) -> bool {
 /// The mean function at a start in closed form; none where it stays.
 fn means(model: &Model, data: &dyn Source) -> Result<Option<Box<dyn Mean>>> {
     let of_mean = model.mean.params();
-    let find = |name: &str| of_mean.iter().find(|(path, _)| path == name).map(|(_, param)| *param);
-    let (constant, weights) = (find("constant"), find("weights"));
+    let find = |role: Role| of_mean.iter().find(|(_, p)| p.role() == role).map(|(_, param)| *param);
+    let (constant, weights) = (find(Role::Constant), find(Role::Slopes));
     let lines = weights.is_some_and(untouched);
     if !lines && !constant.is_some_and(untouched) {
         return Ok(None);

@@ -8,7 +8,7 @@ use sparsegp::engine::Cpu;
 use sparsegp::kernels::{Inputs, parse};
 use sparsegp::likelihoods::Gaussian;
 use sparsegp::linalg::{Jitter, Mat};
-use sparsegp::means::{NAMES, by_name};
+use sparsegp::means::{by_name, names};
 use sparsegp::methods::{Evaluation, find, upper_bound};
 use sparsegp::model::{Model, inducing_param};
 
@@ -71,7 +71,7 @@ pub fn draws(kernels: &'static [&'static str]) -> impl Strategy<Value = Draw> {
         1usize..=4,
         1usize..=3,
         proptest::sample::select(kernels),
-        proptest::sample::select(&NAMES[..]),
+        proptest::sample::select(names()),
         any::<u64>(),
     )
         .prop_map(|(n, m, d, p, kernel, mean, seed)| Draw { n, m, d, p, kernel, mean, seed })

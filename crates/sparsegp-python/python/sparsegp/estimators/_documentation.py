@@ -30,8 +30,8 @@ _PARAMETERS = """
         minibatches where that costs less.
     likelihood : str or Likelihood
         Observation model: an object of :mod:`sparsegp.likelihoods` or its short form.
-    mean : str, optional
-        ``"zero"``, ``"constant"`` or ``"linear"``.
+    mean : str or Mean, optional
+        ``"zero"``, ``"constant"`` or ``"linear"``, or one of your own (:class:`sparsegp.means.Custom`).
     log_inputs : str or sequence of str
         Inputs to learn from by their logarithms: names (``x0``, ``x1``, … of arrays), ``"none"``, or ``"auto"`` for positive
         ones whose values run over powers of ten, where a sample of the rows is explained better by that. Below the small end

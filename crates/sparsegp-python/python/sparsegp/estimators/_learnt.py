@@ -18,6 +18,8 @@ from .. import _core
 from ..kernels import as_kernel
 from ..kernels._custom import slopes_of_parts
 from ..likelihoods import as_likelihood
+from ..likelihoods._custom import slopes_of
+from ..means import slopes_of_mean
 from ..models import Model
 from ._rows import Rows
 
@@ -141,6 +143,8 @@ class Learnt(Rows):
             lines.append(f"objective {about['objective']:.6g}; {self.stopped_}")
         kernels = self.kernel_ if isinstance(self.kernel_, list) else [self.kernel_]
         lines += sorted({own for kernel in kernels for own in slopes_of_parts(kernel)})
+        lines += slopes_of(self.likelihood_)
+        lines += slopes_of_mean(getattr(self, "mean", None))
         rows = [("parameter", "model's scale", "data's units")]
         rows += [(path, model, units or "") for path, model, units in self._table()]
         widths = [max(len(row[i]) for row in rows) for i in range(3)]

@@ -16,6 +16,7 @@ from .._progress import Progress
 from .._registry import entries as entries_of
 from ..kernels import Kernel, as_kernel
 from ..likelihoods import as_likelihood
+from ..means import Mean, mean_text
 from ._arguments import KernelLike, LikelihoodLike, Path, is_in_batches, kernel_text, seed_of
 
 P = TypeVar("P", bound="Parameters")
@@ -36,7 +37,7 @@ class Parameters(BaseEstimator):
         kernel_units: str = "model",
         method: str = "auto",
         likelihood: LikelihoodLike = None,
-        mean: Optional[str] = None,
+        mean: Union[None, str, Mean] = None,
         log_inputs: Union[str, Sequence[str]] = "auto",
         target_transform: str = "none",
         n_inducing: Optional[int] = None,
@@ -135,6 +136,7 @@ class Parameters(BaseEstimator):
                 raise ValueError(f"sampling has the unknown entry {name!r}; known: {', '.join(known)}")
         in_words: dict[str, Any] = {
             "kernel": kernel_text(self.kernel),
+            "mean": mean_text(self.mean),
             "likelihood": None if likelihood is None else as_likelihood(likelihood).to_json(),
             "inducing": self.inducing if isinstance(self.inducing, str) else None,
             "initial": [

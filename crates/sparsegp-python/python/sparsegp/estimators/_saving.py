@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from .. import _core
 from ..kernels import Kernel, as_kernel
 from ..likelihoods import Likelihood, as_likelihood
+from ..means import Mean, as_mean
 from ._arguments import Path
 from ._learnt import Learnt
 
@@ -48,7 +49,7 @@ def read(path: Path) -> Any:
     if kept:
         cls = _BY_NAME.get(kept["estimator"], _BY_NAME["GPRegressor"])
         params = {k: v for k, v in kept["params"].items() if k in cls._get_param_names()}
-        for name, of in (("kernel", as_kernel), ("likelihood", as_likelihood)):
+        for name, of in (("kernel", as_kernel), ("likelihood", as_likelihood), ("mean", as_mean)):
             given = params.get(name)
             if isinstance(given, str) and given.startswith("{"):
                 params[name] = of(given)
@@ -80,7 +81,7 @@ class Saved(Learnt):
     def _annotations(self) -> dict[str, str]:
         params = {}
         for name, value in self.get_params(deep=False).items():
-            if isinstance(value, (Kernel, Likelihood)):
+            if isinstance(value, (Kernel, Likelihood, Mean)):
                 value = value.to_json()
             elif isinstance(value, (list, tuple)):
                 value = [v.to_json() if isinstance(v, Kernel) else v for v in value]

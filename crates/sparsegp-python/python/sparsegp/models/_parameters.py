@@ -13,11 +13,12 @@ from .. import _core
 from .._arrays import Array, matrix
 from ..kernels import Kernel, as_kernel
 from ..likelihoods import Likelihood, as_likelihood
+from ..means import Mean
 from ..priors import Parameter, Prior
 
 KernelLike = Union[str, Kernel, Sequence[Union[str, Kernel]]]
 LikelihoodLike = Union[str, Likelihood]
-Mean = Union[str, dict[str, Any]]
+MeanLike = Union[str, dict[str, Any], Mean]
 M = TypeVar("M", bound="Parameters")
 
 
@@ -45,7 +46,7 @@ class Parameters:
         method: str,
         kernel: KernelLike,
         likelihood: LikelihoodLike,
-        mean: Mean,
+        mean: MeanLike,
         inputs: int,
         outputs: int,
         rows: int = 0,
@@ -66,7 +67,11 @@ class Parameters:
             "method": method,
             "kernels": [as_kernel(k).to_json() for k in kernel],
             "likelihood": as_likelihood(likelihood).to_json(),
-            "mean": {"type": mean} if isinstance(mean, str) else mean,
+            "mean": {"type": mean}
+            if isinstance(mean, str)
+            else mean.to_dict()
+            if isinstance(mean, Mean)
+            else mean,
             "inputs": inputs,
             "outputs": outputs,
             "rows": rows,

@@ -10,7 +10,7 @@ from .._arrays import Array, matrix, one_of
 from ..likelihoods import Gaussian, Likelihood
 from ..priors import Parameter
 from ._kinds import Kept
-from ._parameters import KernelLike, Mean
+from ._parameters import KernelLike, MeanLike
 from ._training import Data
 
 
@@ -27,7 +27,7 @@ class GPR(Kept):
     kernel : Kernel or str
     noise_variance : float or Parameter
         Any positive number, or 0, which is kept: the model then goes through every row.
-    mean : str or dict
+    mean : str, dict or :class:`sparsegp.means.Custom`
         ``"zero"``, ``"constant"``, ``"linear"``.
     extra, weights : array-like, optional
         Known variance of the noise of every row (beside ``noise_variance``), and how often its term
@@ -40,7 +40,7 @@ class GPR(Kept):
         kernel: KernelLike,
         *,
         noise_variance: Union[float, Parameter] = 1.0,
-        mean: Mean = "zero",
+        mean: MeanLike = "zero",
         extra: Optional[ArrayLike] = None,
         weights: Optional[ArrayLike] = None,
     ) -> None:
@@ -71,7 +71,7 @@ class SGPR(Kept):
     alpha : float, optional
         Power of ``"pep"``, 0 < alpha ≤ 1; by default 0.5. Towards 0 it is ``"titsias2009"``, at 1
         ``"fitc"``.
-    mean : str or dict
+    mean : str, dict or :class:`sparsegp.means.Custom`
     jitter : float, optional
         Absolute jitter of Kuu; by default 1e-6 of its mean diagonal, more where needed.
     """
@@ -85,7 +85,7 @@ class SGPR(Kept):
         noise_variance: Union[float, Parameter] = 1.0,
         bound: str = "titsias2025",
         alpha: Optional[float] = None,
-        mean: Mean = "zero",
+        mean: MeanLike = "zero",
         jitter: Optional[float] = None,
     ) -> None:
         one_of("bound", bound, ("titsias2025", "spherical", "titsias2009", "fitc", "pep"))

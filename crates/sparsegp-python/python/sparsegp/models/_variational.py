@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from .._arrays import Array, matrix, one_of, whole
 from ._kinds import Kept, WithQ
-from ._parameters import KernelLike, LikelihoodLike, Mean
+from ._parameters import KernelLike, LikelihoodLike, MeanLike
 from ._training import Data
 
 
@@ -38,7 +38,7 @@ class SVGP(WithQ):
         Whether q has standard deviations only.
     q_mu, q_sqrt : arrays, optional
         M×L and L×M×M (M×L for ``q_diag``): where q starts; by default the prior (if whitened).
-    mean : str or dict
+    mean : str, dict or :class:`sparsegp.means.Custom`
     jitter : float, optional
     """
 
@@ -55,7 +55,7 @@ class SVGP(WithQ):
         q_diag: bool = False,
         q_mu: Optional[ArrayLike] = None,
         q_sqrt: Optional[ArrayLike] = None,
-        mean: Mean = "zero",
+        mean: MeanLike = "zero",
         jitter: Optional[float] = None,
     ) -> None:
         one_of("bound", bound, ("svgp", "svgp2025", "svgp-spherical"))
@@ -97,7 +97,7 @@ class TSVGP(WithQ):
         num_data: Optional[int] = None,
         num_outputs: int = 1,
         tying: str = "natural",
-        mean: Mean = "zero",
+        mean: MeanLike = "zero",
         jitter: Optional[float] = None,
     ) -> None:
         if tying == "untied":
@@ -131,7 +131,7 @@ class TVGP(Kept, WithQ):
     data : (X, Y)
     kernel : Kernel, str, or a list of one for each latent function
     likelihood : Likelihood or str
-    mean : str or dict
+    mean : str, dict or :class:`sparsegp.means.Custom`
     extra, weights : array-like, optional
         The further number of every row, and how often its term counts.
     jitter : float, optional
@@ -143,7 +143,7 @@ class TVGP(Kept, WithQ):
         kernel: KernelLike,
         likelihood: LikelihoodLike,
         *,
-        mean: Mean = "zero",
+        mean: MeanLike = "zero",
         extra: Optional[ArrayLike] = None,
         weights: Optional[ArrayLike] = None,
         jitter: Optional[float] = None,

@@ -5,6 +5,7 @@ use crate::data::Rows;
 use crate::engine::{Block, Description, Plan, Pointwise, Slope, Slopes};
 use crate::error::Result;
 use crate::likelihoods::augmented::{self, Augmented, Ratios};
+use crate::likelihoods::together::Rows as Rowwise;
 use crate::likelihoods::{self, Likelihood, Target};
 use crate::linalg::{Mat, MatRef, column};
 use crate::methods::described::Fitting;
@@ -103,6 +104,37 @@ impl LikelihoodRows<'_> {
     }
 }
 
+impl LikelihoodRows<'_> {
+    /// The likelihood with all expectations of a column of targets computed together, where that costs less.
+    fn together(&self, block: &Block<'_>, p: usize) -> Option<Rowwise<'_>> {
+        if !self.likelihood.in_blocks() {
+            return None;
+        }
+        let noting = Rowwise::of(self.likelihood);
+        let k = self.likelihood.latents();
+        let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+        let mut params = vec![0.0; self.params];
+        let [mut a, mut b, mut c, mut by_v, mut variance] = std::array::from_fn(|_| vec![0.0; k]);
+        for (i, y) in column(block.rows.y, p).iter().enumerate() {
+            let weight = block.rows.weights.get(i).copied().unwrap_or(1.0);
+            if y.is_nan() || weight == 0.0 {
+                continue;
+            }
+            let of = |all: MatRef<'_, f64>| (p * k..p * k + k).map(|l| all[(i, l)]).collect();
+            let (mu, s, r): (Vec<f64>, Vec<f64>, Vec<f64>) =
+                (of(block.mu), of(block.s), of(block.r));
+            let extra = block.rows.extra.get(i).copied().unwrap_or(default);
+            let target = Target { y: *y, extra };
+            let v = &self.v[p * k..p * k + k];
+            let row = Row { target, weight, mu: &mu, s: &s, r: &r, v };
+            let out =
+                RowSlopes { a: &mut a, b: &mut b, c: &mut c, v: &mut by_v, params: &mut params };
+            self.bound.row(&noting, &row, out, &mut variance);
+        }
+        Some(noting.answer())
+    }
+}
+
 impl Pointwise for LikelihoodRows<'_> {
     fn plan(&self) -> Plan<'_> {
         self.needs()
@@ -121,6 +153,11 @@ impl Pointwise for LikelihoodRows<'_> {
         for p in 0..block.rows.y.ncols() {
             let first = p * k;
             let y = column(block.rows.y, p);
+            let together = self.together(&block, p);
+            let likelihood: &dyn Likelihood = match &together {
+                Some(own) => own,
+                None => self.likelihood,
+            };
             let v = &self.v[first..first + k];
             for (i, y) in y.iter().enumerate() {
                 let weight = block.rows.weights.get(i).copied().unwrap_or(1.0);
@@ -153,7 +190,7 @@ impl Pointwise for LikelihoodRows<'_> {
                     v: &mut *by_v,
                     params: &mut *params,
                 };
-                out.sums[sum::VALUE] += self.bound.row(self.likelihood, &row, slopes, variance);
+                out.sums[sum::VALUE] += self.bound.row(likelihood, &row, slopes, variance);
                 for l in 0..k {
                     let share = if self.moves(l) { 1.0 } else { 0.0 };
                     out.a[(i, first + l)] = share * a[l];

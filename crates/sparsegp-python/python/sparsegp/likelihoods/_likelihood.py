@@ -1,14 +1,4 @@
-"""Observation models p(y | f): small immutable objects.
-
->>> from sparsegp.likelihoods import Poisson
->>> Poisson().log_prob(F=[[0.3]], Y=[2]).round(4)
-array([-1.443])
-
-A target has K latent values (:attr:`Likelihood.num_latents`): ``F``, ``Fmu`` and ``Fvar`` are N×K,
-``Y`` has N targets. ``extra`` is the further number of every row, where the likelihood knows one:
-exposure, trials, known noise variance. Wherever a likelihood is expected, its short form does too:
-``"student-t(df=4)"``.
-"""
+"""What there is of observation models, and how texts become likelihoods."""
 
 from __future__ import annotations
 
@@ -18,40 +8,11 @@ from typing import Any, ClassVar, Optional, Union
 
 from numpy.typing import ArrayLike
 
-from . import _core
-from ._arrays import Array, matrix, vector
-from ._registry import entries as entries_of
-from ._spec import Spec
-from .priors import Parameter
-
-__all__ = [
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "Coregionalised",
-    "Exponential",
-    "Gamma",
-    "Gaussian",
-    "HeteroscedasticGaussian",
-    "HeteroscedasticStudentT",
-    "Laplace",
-    "Likelihood",
-    "LogNormal",
-    "Logistic",
-    "LogisticSoftmax",
-    "Matern32",
-    "NegativeBinomial",
-    "Ordinal",
-    "Poisson",
-    "PoissonLogistic",
-    "PseudoHuber",
-    "RobustMax",
-    "SVM",
-    "Softmax",
-    "StudentT",
-    "ZeroInflatedPoisson",
-    "as_likelihood",
-]
+from .. import _core
+from .._arrays import Array, matrix, vector
+from .._registry import entries as entries_of
+from .._spec import Spec
+from ..priors import Parameter
 
 Scalar = Union[None, float, Parameter]
 Link = Optional[str]
@@ -424,6 +385,9 @@ def as_likelihood(spec: Union[Likelihood, str]) -> Likelihood:
     if not isinstance(spec, str):
         raise TypeError(f"a likelihood is a Likelihood or a text such as 'poisson', not {spec!r}")
     entries = json.loads(_core.parse_likelihood(spec))
+    named = Likelihood._classes.get(str(entries["type"]))
+    if named is not None and hasattr(named, "_of_entries"):
+        return named._of_entries({k: v for k, v in entries.items() if k != "type"})  # type: ignore[no-any-return]
     for entry in entries_of("likelihoods"):
         if str(entries["type"]).lower() in (entry["name"], *entry["aliases"]):
             entries["type"] = entry["name"]

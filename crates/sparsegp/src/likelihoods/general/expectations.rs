@@ -1,0 +1,217 @@
+//! E[log p(y | f)] of many rows with slopes: by [`integrals`] of one latent function, by points of Gauss–Hermite of several.
+
+use super::integrals::integrals;
+use super::{Density, General, Many, normal};
+use crate::error::Result;
+use crate::likelihoods::multi_points::Points;
+use crate::linalg::{Mat, MatRef};
+use crate::params::{Param, STEP};
+
+/// Step of a second difference.
+const SECOND: f64 = 1e-4;
+/// Below this variance the slope of the rule, which divides by √v, is left for ½ E[g″].
+const SMALL_VARIANCE: f64 = 1e-8;
+/// Latent values that are asked for at once, more or less.
+const AT_ONCE: usize = 1 << 16;
+/// Nodes that a row of one latent function takes where its density is smooth.
+const NODES: usize = 41;
+
+/// log p at pairs with its slopes: in f (N×K), and in the parameters (N×P).
+struct Sloped {
+    value: Vec<f64>,
+    by_f: Mat<f64>,
+    by_parameters: Mat<f64>,
+}
+
+impl<D: Density> General<D> {
+    /// Adds nothing, writes everything: values and slopes of E[log p] for means and variances of rows (N×K, row by row).
+    pub(super) fn expected(&self, y: &[f64], mean: &[f64], variance: &[f64], out: Many<'_>) {
+        let (k, p) = (self.density.latents(), self.params.iter().map(Param::len).sum::<usize>());
+        let Many { value, mean: by_mean, variance: by_variance, params } = out;
+        let each = self.points.as_ref().map_or(NODES, |points| points.iter().count());
+        let rows = (AT_ONCE / each).max(1);
+        for start in (0..y.len()).step_by(rows) {
+            let end = (start + rows).min(y.len());
+            let (at, own) = (start * k..end * k, start * p..end * p);
+            let part = Many {
+                value: &mut value[start..end],
+                mean: &mut by_mean[at.clone()],
+                variance: &mut by_variance[at.clone()],
+                params: &mut params[own],
+            };
+            let (y, mean, variance) = (&y[start..end], &mean[at.clone()], &variance[at]);
+            match &self.points {
+                None => self.expected_of_one(y, mean, variance, part),
+                Some(points) => self.expected_of_several(points, y, mean, variance, part),
+            }
+        }
+    }
+
+    /// Of one latent function: every row with as many nodes as it needs.
+    fn expected_of_one(&self, y: &[f64], mean: &[f64], variance: &[f64], out: Many<'_>) {
+        let p = out.params.len() / y.len().max(1);
+        let deviation: Vec<f64> = variance.iter().map(|v| v.max(0.0).sqrt()).collect();
+        let small = |row: usize| variance[row] < SMALL_VARIANCE;
+        // log p, its slope in f, that by t or the second slope, and slopes in the parameters
+        let mut of = |rows: &[usize], t: &[f64]| {
+            let own: Vec<f64> = rows.iter().map(|row| y[*row]).collect();
+            let f = Mat::from_fn(t.len(), 1, |i, _| mean[rows[i]] + deviation[rows[i]] * t[i]);
+            let found = self.sloped(&own, f.as_ref());
+            let second =
+                rows.iter().any(|row| small(*row)).then(|| self.second(&own, f.as_ref(), &found));
+            Mat::from_fn(t.len(), 3 + p, |i, q| {
+                let value = match (q, &second) {
+                    (0, _) => found.value[i],
+                    (1, _) => found.by_f[(i, 0)],
+                    (2, Some(second)) if small(rows[i]) => second[(i, 0)],
+                    (2, _) => found.by_f[(i, 0)] * t[i],
+                    _ => found.by_parameters[(i, q - 3)],
+                };
+                normal(t[i]) * value
+            })
+        };
+        for (row, own) in integrals(y.len(), 3 + p, small, &mut of).into_iter().enumerate() {
+            out.value[row] = own[0];
+            out.mean[row] = own[1];
+            out.variance[row] = 0.5 * if small(row) { own[2] } else { own[2] / deviation[row] };
+            out.params[row * p..(row + 1) * p].copy_from_slice(&own[3..]);
+        }
+    }
+
+    fn expected_of_several(
+        &self,
+        points: &Points,
+        y: &[f64],
+        mean: &[f64],
+        variance: &[f64],
+        out: Many<'_>,
+    ) {
+        let (x, w): (Vec<&[f64]>, Vec<f64>) = points.iter().unzip();
+        let (k, count) = (self.density.latents(), w.len());
+        let all: Vec<f64> = y.iter().flat_map(|y| vec![*y; count]).collect();
+        let f = Mat::from_fn(all.len(), k, |i, l| {
+            let at = (i / count) * k + l;
+            mean[at] + variance[at].max(0.0).sqrt() * x[i % count][l]
+        });
+        let found = self.sloped(&all, f.as_ref());
+        let small = variance.iter().any(|v| *v < SMALL_VARIANCE);
+        let second = small.then(|| self.second(&all, f.as_ref(), &found));
+        out.value.fill(0.0);
+        out.mean.fill(0.0);
+        out.variance.fill(0.0);
+        out.params.fill(0.0);
+        let p = found.by_parameters.ncols();
+        for (i, value) in found.value.iter().enumerate() {
+            let (row, w, x) = (i / count, w[i % count], x[i % count]);
+            out.value[row] += w * value;
+            for l in 0..k {
+                let (at, slope) = (row * k + l, found.by_f[(i, l)]);
+                out.mean[at] += w * slope;
+                out.variance[at] += 0.5
+                    * w
+                    * match &second {
+                        Some(second) if variance[at] < SMALL_VARIANCE => second[(i, l)],
+                        _ => slope * x[l] / variance[at].sqrt(),
+                    };
+            }
+            for q in 0..p {
+                out.params[row * p + q] += w * found.by_parameters[(i, q)];
+            }
+        }
+    }
+
+    fn sloped(&self, y: &[f64], f: MatRef<f64>) -> Sloped {
+        let p = self.params.iter().map(Param::len).sum();
+        let mut found = Sloped {
+            value: self.log(y, f),
+            by_f: Mat::full(y.len(), f.ncols(), f64::NAN),
+            by_parameters: Mat::full(y.len(), p, f64::NAN),
+        };
+        if self.density.has_slopes() {
+            let Sloped { by_f, by_parameters, .. } = &mut found;
+            self.density.slopes(&self.numbers(), y, f, by_f, by_parameters);
+        } else {
+            self.by_differences(y, f, &mut found);
+        }
+        found
+    }
+
+    /// Latent values with one column moved by a step of their size; by how much.
+    fn moved(f: MatRef<f64>, l: usize, step: f64) -> (Mat<f64>, Vec<f64>) {
+        let mut moved = f.to_owned();
+        let mut by = Vec::with_capacity(f.nrows());
+        for v in moved.col_as_slice_mut(l) {
+            let before = *v;
+            *v += step * before.abs().max(1.0);
+            by.push(*v - before);
+        }
+        (moved, by)
+    }
+
+    fn by_differences(&self, y: &[f64], f: MatRef<f64>, found: &mut Sloped) {
+        for l in 0..f.ncols() {
+            let ((up, above), (down, below)) = (Self::moved(f, l, STEP), Self::moved(f, l, -STEP));
+            let (up, down) = (self.log(y, up.as_ref()), self.log(y, down.as_ref()));
+            for (i, slope) in found.by_f.col_as_slice_mut(l).iter_mut().enumerate() {
+                *slope = (up[i] - down[i]) / (above[i] - below[i]);
+            }
+        }
+        let of = |numbers: &[&[f64]]| {
+            let mut out = vec![f64::NAN; y.len()];
+            self.density.log_density(numbers, y, f, &mut out);
+            out
+        };
+        Param::differences(&self.params, of, |at, up, down, apart| {
+            let slopes = found.by_parameters.col_as_slice_mut(at).iter_mut();
+            slopes.enumerate().for_each(|(i, s)| *s = (up[i] - down[i]) / apart);
+        });
+    }
+
+    /// Second derivatives in every latent value.
+    fn second(&self, y: &[f64], f: MatRef<f64>, found: &Sloped) -> Mat<f64> {
+        let mut second = Mat::zeros(f.nrows(), f.ncols());
+        for l in 0..f.ncols() {
+            let ((up, above), (down, below)) =
+                (Self::moved(f, l, SECOND), Self::moved(f, l, -SECOND));
+            let own = second.col_as_slice_mut(l).iter_mut().enumerate();
+            if self.density.has_slopes() {
+                let (up, down) = (self.sloped(y, up.as_ref()), self.sloped(y, down.as_ref()));
+                own.for_each(|(i, s)| {
+                    *s = (up.by_f[(i, l)] - down.by_f[(i, l)]) / (above[i] - below[i]);
+                });
+            } else {
+                let (up, down) = (self.log(y, up.as_ref()), self.log(y, down.as_ref()));
+                own.for_each(|(i, s)| {
+                    *s = (up[i] + down[i] - 2.0 * found.value[i]) / (above[i] * -below[i]);
+                });
+            }
+        }
+        second
+    }
+
+    /// Compares slopes at pairs with differences.
+    pub(super) fn tried_slopes(&self, y: &[f64], f: MatRef<f64>) -> Result<()> {
+        let own = self.sloped(y, f);
+        let mut other = self.sloped(y, f);
+        self.by_differences(y, f, &mut other);
+        let differs = |a: f64, b: f64| (a - b).is_nan() || (a - b).abs() > 1e-4 * (1.0 + b.abs());
+        let names = ["f"; 8].into_iter().take(f.ncols()).map(str::to_owned);
+        let each = self.names.iter().zip(&self.params);
+        let params = each.flat_map(|(name, param)| vec![format!("`{name}`"); param.len()]);
+        for (q, name) in names.chain(params).enumerate() {
+            let of = |s: &Sloped, i: usize| match q.checked_sub(f.ncols()) {
+                None => s.by_f[(i, q)],
+                Some(at) => s.by_parameters[(i, at)],
+            };
+            if let Some(i) = (0..y.len()).find(|i| differs(of(&own, *i), of(&other, *i))) {
+                return Err(self.wrong(&format!(
+                    "has the slope {} in {name} for y = {}, where differences of its log density give {}",
+                    of(&own, i),
+                    y[i],
+                    of(&other, i)
+                )));
+            }
+        }
+        Ok(())
+    }
+}
