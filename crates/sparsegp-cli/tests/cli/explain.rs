@@ -18,7 +18,7 @@ fn table() -> String {
 #[test]
 fn inputs_are_ranked_and_their_effects_drawn() {
     let folder = Folder::new();
-    folder.write("n.csv", &table());
+    folder.write("n.csv", table());
     folder.ok("fit n.csv --target n --ignore twice --likelihood poisson -o m.st");
     let run = folder.ok("explain m.st n.csv --plot effects.svg -o effects.csv");
     // the largest first
@@ -49,7 +49,7 @@ fn inputs_are_ranked_and_their_effects_drawn() {
 #[test]
 fn documents_for_machines_have_shares_and_effects() {
     let folder = Folder::new();
-    folder.write("n.csv", &table());
+    folder.write("n.csv", table());
     folder.ok("fit n.csv --target colour --ignore day,twice --max-iterations 60 -o m.st");
     let found = folder.json("explain m.st n.csv --input n --points 5 --accumulated");
     assert_eq!(found["responses"], serde_json::json!(["p_blue", "p_green", "p_red"]));
@@ -64,7 +64,7 @@ fn documents_for_machines_have_shares_and_effects() {
 #[test]
 fn inputs_that_depend_on_each_other_are_named() {
     let folder = Folder::new();
-    folder.write("n.csv", &table());
+    folder.write("n.csv", table());
     folder.ok("fit n.csv --target n --ignore day,colour --kernel rbf -o m.st");
     let run = folder.ok("explain m.st n.csv");
     assert!(run.err.contains("`size` and `twice` are not independent"), "{}", run.err);

@@ -23,6 +23,7 @@ __all__ = [
     "check_mean",
     "encode",
     "encoded",
+    "explain",
     "fail_inside",
     "fit",
     "fit_elsewhere",
@@ -30,7 +31,6 @@ __all__ = [
     "fit_table",
     "flow",
     "from_bytes",
-    "explain",
     "future",
     "gathered",
     "go_on",
@@ -52,10 +52,6 @@ __all__ = [
     "update",
     "with_bodies",
     "without_effect",
-    "Search",
-    "log_expected_improvement",
-    "log_probability_below",
-    "parse_constraint",
 ]
 __version__: str
 _Array = NDArray[np.float64]
