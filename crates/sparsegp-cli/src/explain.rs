@@ -12,12 +12,12 @@ use crate::table_args::TableArgs;
 use crate::values::at_least_two;
 use clap::Args;
 use serde_json::json;
-use sparsegp::atomic;
 use sparsegp::data::date_text;
 use sparsegp::explain::{Curve, Explainer, Kind, Options, Sensitivity, Share};
 use sparsegp::fit::Fitted;
 use sparsegp::io;
 use sparsegp::linalg::Mat;
+use sparsegp::{Error, atomic};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -143,7 +143,8 @@ pub fn run(args: &ExplainArgs, context: &Context) -> Result<Reply> {
              and effects are better taken with --accumulated"
         )]);
     }
-    let (shares, why) = explainer.sensitivity()?;
+    let (shares, why) =
+        explainer.sensitivity(&|| context.go_on().map_err(|_| Error::Interrupted))?;
     if let Some(why) = &why {
         context.warn(&[format!("shares have no intervals: {why}")]);
     }
@@ -165,7 +166,7 @@ pub fn run(args: &ExplainArgs, context: &Context) -> Result<Reply> {
         sink.finish(&name)?;
     }
     if let Some(plot) = &args.plot {
-        plot::write(plot, &plot::effects(&explainer, &curves)?)?;
+        plot::write(plot, &plot::effects(&explainer, &curves, &plot::Look::default())?)?;
     }
     let mut text = said(&explainer, &shares);
     for file in args.output.iter().chain(&args.plot) {

@@ -204,6 +204,8 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
         What::Fit,
         What::Predictions,
         What::Calibration,
+        What::Shares,
+        What::Effects,
         What::Relevance,
         What::Terms,
         What::Training,

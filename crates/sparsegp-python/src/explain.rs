@@ -50,7 +50,7 @@ pub fn explain(
     }
     let correlated = explainer.most_correlated().map(|(one, other, how)| json!([one, other, how]));
     let mut document = unlocked(py, || {
-        let (shares, why) = explainer.sensitivity()?;
+        let (shares, why) = explainer.sensitivity(&|| Ok(()))?;
         let curve = |column: &usize| match accumulated {
             true => explainer.accumulated(*column),
             false => explainer.partial(*column),

@@ -94,3 +94,17 @@ def test_what_cannot_be_explained_is_refused(product):
         explain(model, X[:0])
     with pytest.raises(NotFittedError):
         explain(GPRegressor(), X)
+
+
+def test_reports_and_pictures_show_it(product, tmp_path):
+    pytest.importorskip("matplotlib").use("Agg")
+    from sparsegp import plotting
+
+    model, X = product
+    found = explain(model, X, points=4, draws=20, samples=50, functions=5)
+    ax = plotting.plot_shares(found, most=2)
+    assert len(ax.get_yticklabels()) == 2 and ax.get_yticklabels()[-1].get_text() == "x0"
+    path = tmp_path / "report.html"
+    plotting.report(model, X, model.predict(X), path)
+    page = path.read_text(encoding="utf-8")
+    assert "what explains the predictions of y0" in page and "y0 and x0" in page

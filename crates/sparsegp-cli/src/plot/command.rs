@@ -21,7 +21,8 @@ Examples:
   sparsegp plot model.safetensors data.csv --what calibration --output calibration.svg
   sparsegp plot model.safetensors --what relevance --output inputs.svg
   sparsegp plot model.safetensors data.csv --what inducing --output inducing.svg
-  sparsegp plot model.safetensors data.csv --what terms --output effects.svg
+  sparsegp plot model.safetensors data.csv --what effects --output effects.svg
+  sparsegp plot model.safetensors data.csv --what terms --output terms.svg
 
 One input: the curve with its 95 % band (counts: quantiles), the rows as points. Two inputs: the surface
 of the mean and of its uncertainty, or the decision surface of classes. More inputs: targets against

@@ -38,7 +38,7 @@ use look::Panel;
 use plotters::prelude::*;
 use sparsegp::atomic::write_atomically;
 use sparsegp::data::Selected;
-use sparsegp::explain::{Curve, Explainer};
+use sparsegp::explain::{Curve, Explainer, Options};
 use sparsegp::fit::quality::Quality;
 use sparsegp::fit::{Fitted, Of};
 use sparsegp::linalg::{Mat, column};
@@ -178,6 +178,10 @@ pub enum What {
     Layers,
     /// The terms of a sum that are functions of one input each, centred, the largest first
     Terms,
+    /// How predictions depend on every input (partial dependence), the largest first
+    Effects,
+    /// What share of the variance of predictions every input explains, with its interactions
+    Shares,
 }
 
 impl What {
@@ -197,7 +201,9 @@ impl What {
             Self::Inducing => "Inducing points",
             Self::Patches => "Inducing patches",
             Self::Layers => "Hidden layers",
-            Self::Terms => "Effects of single inputs",
+            Self::Terms => "Terms of single inputs",
+            Self::Effects => "How predictions depend on each input",
+            Self::Shares => "What each input explains",
         }
     }
 
@@ -220,6 +226,11 @@ impl What {
                 Some("it has no hidden layers: the method `deep` has")
             }
             Self::Terms => terms::cannot(fitted),
+            Self::Effects | Self::Shares => match fitted.measured_names().len() {
+                0 | 1 => Some("it has one input: see --what fit"),
+                inputs if inputs > MOST_INPUTS => Some("it has more than 100 inputs"),
+                _ => None,
+            },
             _ => None,
         }
     }
@@ -274,6 +285,9 @@ pub fn of_rows(
         let count = fitted.model.hidden.len();
         return svg(count, look, |l, panel| layers::panel(panel, fitted, l, &train));
     }
+    if matches!(what, What::Effects | What::Shares) {
+        return of_inputs(what, fitted, opened, look);
+    }
     if what == What::Terms {
         let effects = Effects::of(fitted, &sample(fitted, &opened.train)?)?;
         return svg_beside(2, effects.count(), look, |t, panel| effects.panel(panel, fitted, t));
@@ -306,9 +320,40 @@ pub fn of_rows(
 
 /// Most panels of effects; those that change least are left out.
 const MOST_EFFECTS: usize = 16;
+/// Most inputs that are explained in pictures: every one of them is work.
+const MOST_INPUTS: usize = 100;
+/// Size of their panels, of which two are beside each other.
+const EFFECT: (u32, u32) = (600, 360);
+
+/// How predictions depend on inputs, or what these explain, over the training rows.
+fn of_inputs(what: What, fitted: &Fitted, opened: &Opened, look: &Look) -> Result<String> {
+    let rows = sample(fitted, &opened.train)?;
+    let explainer = Explainer::new(fitted, rows.x.as_ref(), Options::default())?;
+    if what == What::Effects {
+        let columns = 0..explainer.columns().len();
+        let curves =
+            columns.map(|at| explainer.partial(at)).collect::<sparsegp::Result<Vec<_>>>()?;
+        return effects(&explainer, &curves, look);
+    }
+    let (shares, _) = explainer.sensitivity(&|| Ok(()))?;
+    let names = explainer.responses();
+    svg(shares.len(), look, |c, panel| {
+        let inputs = explainer.columns().iter().zip(&shares[c].total);
+        let mut all: Vec<(String, f64)> =
+            inputs.map(|(column, share)| (column.name.clone(), share.mean)).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let shown = &all[..all.len().min(MOST_EFFECTS)];
+        let more = match all.len() - shown.len() {
+            0 => String::new(),
+            more => format!(", {more} smaller ones left out"),
+        };
+        let caption = format!("what explains the predictions of {}{more}", names[c]);
+        relevance::bars(panel, &caption, shown, "share of the variance, with interactions")
+    })
+}
 
 /// Effects of inputs on predictions, a panel for each, the largest first.
-pub fn effects(explainer: &Explainer<'_>, curves: &[Curve]) -> Result<String> {
+pub fn effects(explainer: &Explainer<'_>, curves: &[Curve], look: &Look) -> Result<String> {
     let responses = explainer.responses().len();
     let each = |response| curves.iter().map(move |curve| Effect { curve, response });
     let mut all: Vec<Effect<'_>> = (0..responses).flat_map(each).collect();
@@ -316,7 +361,8 @@ pub fn effects(explainer: &Explainer<'_>, curves: &[Curve]) -> Result<String> {
         (a.response, b.span()).partial_cmp(&(b.response, a.span())).unwrap_or(Ordering::Equal)
     });
     all.truncate(MOST_EFFECTS);
-    let look = Look { size: (600, 360), ..Look::default() };
+    let size = if look.size == Look::default().size { EFFECT } else { look.size };
+    let look = Look { size, ..look.clone() };
     svg_beside(2, all.len(), &look, |at, panel| effects::panel(panel, explainer, &all[at], &all))
 }
 

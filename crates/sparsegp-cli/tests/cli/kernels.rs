@@ -225,7 +225,7 @@ fn terms_of_an_additive_kernel_are_the_effects() {
     assert!(svg.contains("additive(a)") && svg.contains("additive(b)"), "{svg}");
     assert!(svg.starts_with("<svg width=\"1800\" height=\"520\""), "{}", &svg[..80]);
     folder.ok("report m.safetensors t.csv -o page.html");
-    assert!(folder.read("page.html").contains("Effects of single inputs"));
+    assert!(folder.read("page.html").contains("Terms of single inputs"));
     folder.ok("fit t.csv --target y --kernel rbf -o rbf.safetensors");
     let none = "plot rbf.safetensors t.csv --what terms -o none.svg";
     folder.refused(2, none, &["its kernel is not a sum", "additive"]);

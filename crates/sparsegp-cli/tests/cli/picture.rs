@@ -139,9 +139,12 @@ fn a_report_is_one_page_with_scores_pictures_and_parameters() {
     let told = folder.json("report m.safetensors t.csv --output r.html");
     let titles: Vec<&str> =
         told["pictures"].as_array().unwrap().iter().filter_map(|v| v.as_str()).collect();
-    assert_eq!(titles, ["The fit", "Calibration", "Relevance of the inputs", "Training"]);
+    let explained = ["What each input explains", "How predictions depend on each input"];
+    assert_eq!(titles[..2], ["The fit", "Calibration"]);
+    assert_eq!(titles[2..4], explained);
+    assert_eq!(titles[4..], ["Relevance of the inputs", "Training"]);
     let page = folder.read("r.html");
-    assert_eq!(page.matches("<svg").count(), 4);
+    assert_eq!(page.matches("<svg").count(), 6);
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
     assert!(page.contains("kernel.lengthscales[0]") && page.contains("RMSE"));
     // names of columns are text, not markup
@@ -175,6 +178,7 @@ fn pictures_are_svg_or_png() {
         assert!(bytes.len() > 8000, "{name}: {}", bytes.len());
     }
     folder.refused(2, "plot m t.csv -o p.jpg", &["p.jpg", ".svg or .png"]);
+    folder.refused(2, "plot m t.csv --what shares -o p.svg", &["one input"]);
 }
 
 #[test]

@@ -52,9 +52,11 @@ impl Explainer<'_> {
     /// functions (Le Gratiet, Cannamela & Iooss 2014), their mean with the 95 % interval of what is not known of the function;
     /// where none can be drawn, those of the posterior mean without an interval, with a text that says why.
     ///
+    /// `check` is asked between columns whether to go on.
+    ///
     /// # Errors
-    /// What predictions give.
-    pub fn sensitivity(&self) -> Result<Sensitivities> {
+    /// What predictions give, and what `check` says.
+    pub fn sensitivity(&self, check: &dyn Fn() -> Result<()>) -> Result<Sensitivities> {
         let (count, seed) = (self.options.samples, self.options.seed);
         let mut rng = stream(seed, "explain/designs");
         let mut design = || {
@@ -94,6 +96,7 @@ impl Explainer<'_> {
         let mut all: Vec<Vec<Indices>> =
             (0..responses).map(|c| (0..at_a.len()).map(|f| begin(f, c)).collect()).collect();
         for column in &self.columns {
+            check()?;
             let mut mixed = a.clone();
             for q in column.inputs.clone() {
                 mixed.col_as_slice_mut(q).copy_from_slice(b.col_as_slice(q));

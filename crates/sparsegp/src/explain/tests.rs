@@ -47,7 +47,7 @@ fn sensitivities_are_those_of_the_function() {
     let many = rows(4000, &[(0.0, 2.0), (-1.0, 1.0), (-1.0, 1.0)]);
     let options = Options { samples: 4000, functions: 12, ..Options::default() };
     let explainer = Explainer::new(&fitted, many.as_ref(), options).unwrap();
-    let (found, why) = explainer.sensitivity().unwrap();
+    let (found, why) = explainer.sensitivity(&|| Ok(())).unwrap();
     assert!(why.is_none() && found.len() == 1);
     let parts = [900.0 / 3.0, 400.0 / 3.0, 1600.0 / 9.0];
     let all: f64 = parts.iter().sum();
@@ -67,7 +67,7 @@ fn a_posterior_without_functions_gives_shares_of_its_mean() {
     let one = x.as_ref().subcols(0, 1).to_owned();
     let fitted = learnt(&one, &y, options);
     let explainer = Explainer::new(&fitted, one.as_ref(), Options::default()).unwrap();
-    let (found, why) = explainer.sensitivity().unwrap();
+    let (found, why) = explainer.sensitivity(&|| Ok(())).unwrap();
     assert!(why.is_some(), "a state-space posterior has no features");
     let (first, total) = (found[0].first[0], found[0].total[0]);
     // a single column explains everything
@@ -152,7 +152,7 @@ fn categories_and_classes_have_names() {
     assert!(curve.mean[(0, 0)] < 0.1 && curve.mean[(1, 0)] > 0.9, "{:?}", curve.mean);
     assert!((0.3..0.7).contains(&curve.mean[(2, 0)]));
     assert!((0..3).all(|k| curve.lower[(k, 0)] >= 0.0 && curve.upper[(k, 0)] <= 1.0));
-    let (found, _) = explainer.sensitivity().unwrap();
+    let (found, _) = explainer.sensitivity(&|| Ok(())).unwrap();
     assert!(found[0].first[1].mean > 2.0 * found[0].first[0].mean);
 }
 
@@ -167,7 +167,7 @@ fn averages_over_hyperparameters_have_intervals_and_seeds_repeat_them() {
         Options { samples: 100, functions: 5, points: 3, draws: 20, ..Options::default() };
     let shares = || {
         let explainer = Explainer::new(&fitted, x.as_ref(), options.clone()).unwrap();
-        let (found, why) = explainer.sensitivity().unwrap();
+        let (found, why) = explainer.sensitivity(&|| Ok(())).unwrap();
         assert!(why.is_none());
         (found[0].first.clone(), explainer.partial(0).unwrap().upper)
     };

@@ -13,6 +13,7 @@ from ._pictures import (
     plot_map,
     plot_predictions,
     plot_relevance,
+    plot_shares,
     plot_trace,
 )
 from ._report import report
@@ -25,6 +26,7 @@ __all__ = [
     "plot_predictions",
     "plot_layers",
     "plot_relevance",
+    "plot_shares",
     "plot_trace",
     "report",
 ]

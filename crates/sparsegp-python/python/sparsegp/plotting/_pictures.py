@@ -309,6 +309,34 @@ def plot_effect(explanation: Any, input: str, *, response: Optional[str] = None,
     return ax
 
 
+def plot_shares(explanation: Any, *, response: Optional[str] = None, most: int = 16, ax: Any = None) -> Any:
+    """What share of the variance of predictions every input explains, with its interactions, as bars with 95 % intervals.
+
+    Parameters
+    ----------
+    explanation : Explanation
+        Of :func:`sparsegp.explain`.
+    response : str, optional
+        What is predicted; by default the first of ``explanation.responses``.
+    most : int
+        Most bars; the smallest shares are left out.
+    ax : matplotlib axes, optional
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    shares = explanation.total[explanation.responses[0] if response is None else response]
+    names = sorted(shares, key=lambda name: -shares[name].mean)[:most][::-1]
+    ax = _axes(ax)
+    below = [max(0.0, shares[name].mean - shares[name].lower) for name in names]
+    above = [max(0.0, shares[name].upper - shares[name].mean) for name in names]
+    known = not np.isnan(below).any()
+    ax.barh(names, [shares[name].mean for name in names], xerr=[below, above] if known else None, alpha=0.7)
+    ax.set_xlabel("share of the variance of predictions")
+    return ax
+
+
 def plot_layers(
     estimator: Any, X: ArrayLike, *, layer: int = 0, feature: Optional[int] = None, ax: Any = None
 ) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import html
 import io
 import os
@@ -15,7 +16,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
+from .._explain import explain
 from . import _pictures
+
+# inputs that are explained, each of which is work, and effects that are drawn
+_MOST_INPUTS = 100
+_MOST_EFFECTS = 4
 
 _STYLE = """body{font:16px/1.5 system-ui,sans-serif;color:#2d2d32;max-width:940px;margin:2em auto;padding:0 1em}
 h1{font-size:1.6em}h2{font-size:1.2em;margin-top:2em}table{border-collapse:collapse}
@@ -30,6 +36,29 @@ def _table(rows: Sequence[tuple[str, ...]]) -> str:
         return f"<tr><th>{html.escape(row[0])}</th>{cells}</tr>"
 
     return "<table>\n" + "\n".join(map(line, rows)) + "\n</table>"
+
+
+def _explained(estimator: Any, X: Any) -> list[tuple[Callable[[Any], Any], str]]:
+    """Pictures of what inputs explain, and of the effects of those that explain most."""
+    if not 1 < len(estimator._about["inputs"]) <= _MOST_INPUTS:
+        return []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = explain(estimator, X)
+        except ValueError:
+            # inputs with errors, say: the report has its other pictures
+            return []
+    response = found.responses[0]
+    shares = found.total[response]
+    order = sorted(shares, key=lambda name: -shares[name].mean)[:_MOST_EFFECTS]
+    pictures: list[tuple[Callable[[Any], Any], str]] = [
+        (lambda ax: _pictures.plot_shares(found, ax=ax), f"what explains the predictions of {response}")
+    ]
+    for name in order:
+        draw = functools.partial(_pictures.plot_effect, found, name)
+        pictures.append((lambda ax, draw=draw: draw(ax=ax), f"{response} and {name}"))
+    return pictures
 
 
 def _scores(estimator: Any, X: Any, y: Any) -> list[tuple[str, str]]:
@@ -133,6 +162,7 @@ def report(
         (lambda ax: _pictures.plot_layers(estimator, X, ax=ax), "the first hidden layer"),
         (lambda ax: _pictures.plot_trace(estimator, ax=ax), "training"),
     ]
+    pictures[4:4] = _explained(estimator, X)
     drawn = [(_picture(draw, what), what) for draw, what in pictures]
     shown = "\n".join(f"<h2>{html.escape(what)}</h2>\n{own}" for own, what in drawn if own)
     notes = "\n".join(f'<p class="note">{html.escape(text)}</p>' for text in about["warnings"])
