@@ -5,12 +5,15 @@
 //! settings that stand for their posterior ([`crate::samplers::laplace`]) costs some hundred evaluations of the evidence.
 
 use super::{Dataset, FitOptions, KEPT_NUMBERS};
+use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::methods;
 use crate::model::{Model, Posterior};
-use crate::samplers::{evidence, laplace};
-use crate::train::{Averaged, TrainReport};
+use crate::samplers::{evidence, laplace, marginal};
+use crate::train::{Averaged, Event, Observer, TrainReport};
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+use std::time::Instant;
 
 /// What predictions do about hyperparameters that the rows leave open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +26,15 @@ pub enum Hyperparameters {
     PlugIn,
     /// They are an average over settings that stand for the posterior of the hyperparameters, about its mode.
     Laplace,
+    /// They are an average over draws of that posterior, by chains.
+    Nuts,
+}
+
+impl Hyperparameters {
+    /// Whether an average was asked for by name.
+    fn is_asked(self) -> bool {
+        matches!(self, Self::Laplace | Self::Nuts)
+    }
 }
 
 /// Rows up to which predictions of exact inference are averaged by default.
@@ -33,7 +45,7 @@ const MOST: usize = 64;
 /// Refuses an average where the posterior is not that of exact inference.
 pub(super) fn check(options: &FitOptions, model: &Model, deviations: bool) -> Result<()> {
     let exact = model.method.name() == "exact" && !deviations;
-    if options.hyperparameters != Hyperparameters::Laplace || exact {
+    if !options.hyperparameters.is_asked() || exact {
         return Ok(());
     }
     let reason = match deviations {
@@ -41,8 +53,8 @@ pub(super) fn check(options: &FitOptions, model: &Model, deviations: bool) -> Re
         false => format!("method `{}`", model.method.name()),
     };
     Err(Error::Invalid(format!(
-        "hyperparameters are averaged by `laplace` with the method `exact`, not with {reason}: leave it out, or sample \
-         them too (method `nuts`)"
+        "predictions are averaged over hyperparameters (`laplace`, `nuts`) with the method `exact`, not with {reason}: leave \
+         it out, or sample them too (method `nuts`)"
     )))
 }
 
@@ -54,12 +66,13 @@ pub(super) fn averaged(
     posterior: Posterior,
     report: &mut TrainReport,
     warnings: &mut Vec<String>,
+    observer: &mut dyn Observer,
 ) -> Result<Posterior> {
     let n = dataset.source.rows();
     let wanted = match options.hyperparameters {
         Hyperparameters::PlugIn => false,
         Hyperparameters::Auto => n <= FEW,
-        Hyperparameters::Laplace => true,
+        Hyperparameters::Laplace | Hyperparameters::Nuts => true,
     };
     let exact = model.method.name() == "exact" && dataset.deviations.is_none();
     let numbers: usize = model
@@ -72,7 +85,7 @@ pub(super) fn averaged(
         return Ok(posterior);
     }
     let mut without = |why: &str| {
-        if options.hyperparameters == Hyperparameters::Laplace {
+        if options.hyperparameters.is_asked() {
             let text = "predictions do not average over hyperparameters, as was asked for: ";
             warnings.push(format!("{text}{why}"));
         }
@@ -90,6 +103,10 @@ pub(super) fn averaged(
             Err("a target is constant beside a mean function with parameters")
         }
         () if !evidence::is_known(model, &rows) => Err("their evidence has no closed form"),
+        () if options.hyperparameters == Hyperparameters::Nuts => {
+            by_chains(options, model, &rows, warnings, observer)?
+                .ok_or("none is free, or the chains were stopped")
+        }
         () => laplace::integrate(model, &rows)?
             .ok_or("none is free, or the evidence about the best ones is not known"),
     };
@@ -107,4 +124,42 @@ pub(super) fn averaged(
     });
     let weighted = dataset.extra_name.is_none();
     posterior.integrated(model, found.hyperparameters, &found.times, weighted)
+}
+
+/// Largest R̂ of chains that have mixed.
+const MIXED: f64 = 1.05;
+
+/// Settings by chains; none where there are none, or a person has stopped them.
+fn by_chains(
+    options: &FitOptions,
+    model: &Model,
+    rows: &InMemory,
+    warnings: &mut Vec<String>,
+    observer: &mut dyn Observer,
+) -> Result<Option<laplace::Integration>> {
+    let begun = Instant::now();
+    let mut watch = |done: usize, total: usize| {
+        let seconds = begun.elapsed().as_secs_f64();
+        match observer.interrupted() {
+            true => ControlFlow::Break(()),
+            false => observer.event(Event::Sampling { done, total, seconds }),
+        }
+    };
+    let Some(found) = marginal::sample(model, rows, options.seed, &mut watch)? else {
+        return Ok(None);
+    };
+    if found.stopped {
+        return Ok(None);
+    }
+    if found.rhat() > MIXED || found.divergences > 0 {
+        let text = format!(
+            "the chains of the hyperparameters have not settled (R̂ {:.2}, {} of {} paths diverged): predictions average over \
+             what they found; freeze hyperparameters, or give them priors",
+            found.rhat(),
+            found.divergences,
+            marginal::ALL
+        );
+        warnings.push(text);
+    }
+    Ok(Some(found.settings))
 }

@@ -261,6 +261,7 @@ impl Learning<'_> {
                 posterior,
                 &mut report,
                 &mut origin.warnings,
+                observer,
             )?,
         };
         origin.warnings.extend(remarks(&model, &posterior, &report));

@@ -94,6 +94,27 @@ impl<'a> Posterior<'a> {
     }
 }
 
+impl Clone for Posterior<'_> {
+    fn clone(&self) -> Self {
+        self.another()
+    }
+}
+
+impl LogDensity for Posterior<'_> {
+    fn dim(&self) -> usize {
+        self.sampled.coordinates.len()
+    }
+
+    fn value(&mut self, position: &[f64]) -> f64 {
+        self.at(position, None).unwrap_or(f64::NEG_INFINITY)
+    }
+
+    fn evaluate(&mut self, position: &[f64], gradient: &mut [f64]) -> f64 {
+        gradient.fill(0.0);
+        self.at(position, Some(gradient)).unwrap_or(f64::NEG_INFINITY)
+    }
+}
+
 impl Evidence<'_> {
     /// Draws whitened f and f given the hyperparameters of the model.
     fn draw(&mut self) -> Result<()> {
@@ -123,16 +144,15 @@ impl Evidence<'_> {
 
 impl LogDensity for Evidence<'_> {
     fn dim(&self) -> usize {
-        self.density.sampled.coordinates.len()
+        self.density.dim()
     }
 
     fn value(&mut self, position: &[f64]) -> f64 {
-        self.density.at(position, None).unwrap_or(f64::NEG_INFINITY)
+        self.density.value(position)
     }
 
     fn evaluate(&mut self, position: &[f64], gradient: &mut [f64]) -> f64 {
-        gradient.fill(0.0);
-        self.density.at(position, Some(gradient)).unwrap_or(f64::NEG_INFINITY)
+        self.density.evaluate(position, gradient)
     }
 }
 

@@ -83,7 +83,27 @@ fn moments_are_those_of_a_grid() {
     let expected = |of: &dyn Fn(&(f64, f64, f64)) -> f64| {
         all.iter().map(|own| (own.0 - largest).exp() / total * of(own)).sum::<f64>()
     };
+    let mut watch = |_, _| std::ops::ControlFlow::Continue(());
+    let mut centre = model.clone();
+    with(&mut centre, "kernel.lengthscales", |param| param.value_mut()[0] = 0.8);
+    with(&mut centre, "likelihood.variance", |param| param.value_mut()[0] = 0.4);
+    let chains = super::marginal::sample(&centre, &rows, 5, &mut watch).unwrap().unwrap();
+    assert!(chains.rhat() < 1.03 && chains.divergences == 0 && !chains.stopped, "{chains:?}");
+    assert_eq!(chains.settings.times, [1; 32]);
+    for (summary, of) in chains.summaries.iter().zip([1, 2]) {
+        let value = |own: &(f64, f64, f64)| if of == 1 { own.1 } else { own.2 };
+        let mean = expected(&value);
+        let deviation = expected(&|own| (value(own) - mean).powi(2)).sqrt();
+        assert!((summary.mean - mean).abs() < 4.0 * summary.error, "{summary:?}, grid {mean}");
+        assert!(summary.error < 0.15 * deviation, "{summary:?}");
+        assert!((summary.deviation / deviation - 1.0).abs() < 0.15, "{summary:?}, {deviation}");
+    }
     for (at, of) in [(length, 1), (noise, 2)] {
+        let (own_mean, own_deviation) = moments(&chains.settings, at);
+        let (mean, deviation) = (chains.summaries[of - 1].mean, chains.summaries[of - 1].deviation);
+        // 32 of 512 draws
+        assert!((own_mean - mean).abs() < 0.55 * deviation, "{own_mean} {mean} {deviation}");
+        assert!((own_deviation / deviation - 1.0).abs() < 0.4, "{own_deviation} {deviation}");
         let value = |own: &(f64, f64, f64)| if of == 1 { own.1 } else { own.2 };
         let mean = expected(&value);
         let deviation = expected(&|own| (value(own) - mean).powi(2)).sqrt();

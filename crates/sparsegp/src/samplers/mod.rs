@@ -8,6 +8,7 @@
 //! | [`everything`] | whitened variables and hyperparameters together, along Hamiltonian paths | the same with slopes by them, priors |
 //! | [`evidence`] | hyperparameters under their log evidence, for Gaussian noise, with exact draws of f | slopes of the evidence, priors |
 //! | [`laplace`] | no chain: weighted points about the mode of hyperparameters | the same |
+//! | [`marginal`] | paths without U-turns of hyperparameters | the same, f integrated out |
 //! | [`elliptical`] | whitened variables on ellipses through draws of the prior | log p(y ∣ f) |
 //! | [`metropolis`] | whitened variables by a random walk: the baseline | log p(y ∣ f) |
 //!
@@ -27,6 +28,7 @@ pub mod gibbs;
 pub mod hmc;
 pub mod joint;
 pub mod laplace;
+pub mod marginal;
 pub mod metropolis;
 mod moves;
 mod nuts;

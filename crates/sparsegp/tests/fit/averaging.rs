@@ -69,8 +69,9 @@ fn intervals_hold_what_they_promise_with_few_rows() {
 fn a_saved_average_predicts_the_same_bits() {
     let (x, y) = table(30, 3);
     let folder = tempfile::tempdir().expect("a folder");
-    for mean in ["zero", "linear"] {
-        let options = FitOptions { mean: Some(mean.into()), ..how(Hyperparameters::Laplace) };
+    let over = [Hyperparameters::Laplace, Hyperparameters::Laplace, Hyperparameters::Nuts];
+    for (mean, over) in ["zero", "linear", "constant"].into_iter().zip(over) {
+        let options = FitOptions { mean: Some(mean.into()), ..how(over) };
         let found = fitted(&x, &y, &options);
         let report = found.report.as_ref().and_then(|report| report.averaged.clone());
         let report = report.expect("an average");
@@ -241,4 +242,30 @@ fn what_is_not_known_of_a_mean_function_counts_once() {
     for (right, own) in right.iter().zip(&averaged) {
         assert!((own / right - 1.0).abs() < 0.1, "{own} for {right}");
     }
+}
+
+#[test]
+fn chains_and_weighted_points_say_the_same() {
+    let (x, y) = table(40, 12);
+    let [points, chains] =
+        [Hyperparameters::Laplace, Hyperparameters::Nuts].map(|own| fitted(&x, &y, &how(own)));
+    let report = chains.report.as_ref().expect("a report");
+    assert_eq!(report.averaged.as_ref().map(|own| own.settings), Some(32));
+    assert!(!chains.warnings.iter().any(|own| own.contains("settled")), "{:?}", chains.warnings);
+    let (test, _) = table(30, 13);
+    let (mean, variance) = points.predict(test.as_ref(), Of::Latent).expect("predictions");
+    let (own, spread) = chains.predict(test.as_ref(), Of::Latent).expect("predictions");
+    for i in 0..30 {
+        let deviation = variance[(i, 0)].sqrt();
+        assert!((own[(i, 0)] - mean[(i, 0)]).abs() < 0.35 * deviation, "{i}");
+        let ratio = spread[(i, 0)].sqrt() / deviation;
+        assert!((0.75..1.35).contains(&ratio), "{i}: {ratio}");
+    }
+    // the same seed, the same chains
+    let again = fitted(&x, &y, &how(Hyperparameters::Nuts));
+    assert_eq!(again.predict(test.as_ref(), Of::Latent).expect("predictions").0, own);
+    let refused = FitOptions { method: "titsias2025".into(), ..how(Hyperparameters::Nuts) };
+    let dataset = Dataset::from_arrays(x, y, true).expect("a table");
+    let refused = fit(&dataset, &refused).expect_err("no average").to_string();
+    assert!(refused.contains("method `exact`"), "{refused}");
 }

@@ -103,11 +103,11 @@ _PARAMETERS = """
     lengthscale_prior : bool
         Whether the lengthscales of several inputs have a weak log-normal prior in training, with its mode at √D
         standard deviations; not those that have a value or a prior of their own. ``objective_`` is without it.
-    hyperparameters : {"auto", "plug-in", "laplace"}
+    hyperparameters : {"auto", "plug-in", "laplace", "nuts"}
         What predictions do about hyperparameters that few rows leave open: take the values that training found for the
         truth (``"plug-in"``), or average over settings that stand for their posterior, about its mode (``"laplace"``, for
-        exact inference). ``"auto"`` averages for at most 300 rows and 64 hyperparameters. Leaving rows out, functions drawn by
-        waves and ``kernel_`` are those of the best values.
+        exact inference) or by chains (``"nuts"``, likewise, and many times slower). ``"auto"`` averages by ``"laplace"`` for at most
+        300 rows and 64 hyperparameters. Leaving rows out and ``kernel_`` are those of the best values.
     precision : {"double", "mixed"}
         What products of rows are made in while a model with inducing points is trained. ``"mixed"`` takes 24 bits for them,
         which is up to twice as fast with many inducing points. Some rows are passed in both precisions before and after: where

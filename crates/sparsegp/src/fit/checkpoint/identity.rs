@@ -140,6 +140,7 @@ fn averages(over: Hyperparameters) -> &'static str {
         Hyperparameters::Auto => "auto",
         Hyperparameters::PlugIn => "none",
         Hyperparameters::Laplace => "laplace",
+        Hyperparameters::Nuts => "nuts",
     }
 }
 

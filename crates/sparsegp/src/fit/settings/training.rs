@@ -72,9 +72,10 @@ pub(super) const ENTRIES: &[Setting] = &[
             ),
             ("plug-in", "Take the values that training found for the truth"),
             ("laplace", "Average over settings that stand for their posterior, about its mode"),
+            ("nuts", "Average over draws of their posterior, by chains: many times slower"),
         ]),
         needs: &[Trait::Evidence],
-        so_anyway: |v, on| v != "laplace" && !on.has(Trait::Evidence),
+        so_anyway: |v, on| v != "laplace" && v != "nuts" && !on.has(Trait::Evidence),
         read: |o| word(o.hyperparameters),
         write: |o, v| o.hyperparameters = structured(v),
         ..USUAL
