@@ -351,7 +351,21 @@ fn predictions_average_over_draws_with_their_hyperparameters() {
                 close("slope of the variance", slopes.variance[l][(i, 0)], by(&up.1, &down.1));
             }
         }
-        assert!(all.sample_functions(1, 8, &mut crate::rng::stream(1, "waves")).is_err());
+        // functions, each of one of the draws, have the mixture's moments
+        let count = 3000;
+        let mut rng = crate::rng::stream(1, "waves");
+        let functions = all.sample_functions(count, 64, &mut rng).unwrap();
+        let values = functions.evaluate(new.as_ref()).unwrap();
+        for l in 0..all.latents() {
+            for i in 0..4 {
+                let (m, v) = (found[(i, l)], variance[(i, l)]);
+                let average = values.iter().map(|f| f[(i, l)]).sum::<f64>() / count as f64;
+                let spread = values.iter().map(|f| (f[(i, l)] - m).powi(2)).sum::<f64>();
+                let error = (v / count as f64).sqrt();
+                assert!((average - m).abs() < 5.0 * error, "{spec}: {average} for {m}");
+                assert!((spread / count as f64 / v - 1.0).abs() < 0.2, "{spec}: {spread} for {v}");
+            }
+        }
         assert_eq!(all.draws(), z);
         assert_eq!(all.hyperparameters(), own);
         let short = own[..3].to_vec();

@@ -115,6 +115,16 @@ fn moments_draws_and_slopes_are_those_of_the_mixture() {
         assert!((own - mean[(i, 0)]).abs() < 4.5 * error, "{i}: {own} {}", mean[(i, 0)]);
         assert!((spread / variance[(i, 0)] - 1.0).abs() < 0.15, "{i}: {spread}");
     }
+    // functions by their waves, each of one of the components
+    let functions = posterior.sample_functions(4000, 128, &mut rng).expect("functions");
+    let draws = functions.evaluate(at.as_ref()).expect("values");
+    for i in 0..3 {
+        let own = draws.iter().map(|f| f[(i, 0)]).sum::<f64>() / 4000.0;
+        let spread = draws.iter().map(|f| (f[(i, 0)] - own).powi(2)).sum::<f64>() / 4000.0;
+        let error = (variance[(i, 0)] / 4000.0).sqrt();
+        assert!((own - mean[(i, 0)]).abs() < 5.0 * error, "{i}: {own} {}", mean[(i, 0)]);
+        assert!((spread / variance[(i, 0)] - 1.0).abs() < 0.2, "{i}: {spread}");
+    }
     // slopes by differences
     let slopes = posterior.predict_gradients(at.as_ref()).expect("slopes");
     for q in 0..2 {
