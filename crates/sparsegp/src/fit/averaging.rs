@@ -84,12 +84,6 @@ pub(super) fn averaged(
     if !wanted || !exact || many {
         return Ok(posterior);
     }
-    let mut without = |why: &str| {
-        if options.hyperparameters.is_asked() {
-            let text = "predictions do not average over hyperparameters, as was asked for: ";
-            warnings.push(format!("{text}{why}"));
-        }
-    };
     let rows = methods::collect(&dataset.varying())?;
     let rows = dataset.distinct(&rows).unwrap_or(rows);
     let found = match () {
@@ -113,7 +107,10 @@ pub(super) fn averaged(
     let found = match found {
         Ok(found) => found,
         Err(why) => {
-            without(why);
+            if options.hyperparameters.is_asked() {
+                let text = "predictions do not average over hyperparameters, as was asked for: ";
+                warnings.push(format!("{text}{why}"));
+            }
             return Ok(posterior);
         }
     };
