@@ -33,7 +33,8 @@ independent of each other; a warning names inputs that are not.
 --plot and --output are of effects: the average prediction were an input the same in all rows (partial dependence),
 or with --accumulated its change where rows are (accumulated local effects, mean 0), for inputs that depend on each
 other. Both are of the expected observation, in the data's units; of classes they are probabilities. The columns
-of --output: response, input, value, mean, lower and upper end of the 95 % interval.";
+of --output: response, input, effect (partial or accumulated; categories have the former only), value, mean,
+lower and upper end of the 95 % interval.";
 
 /// Options of `sparsegp explain`.
 #[derive(Debug, Args)]
@@ -232,16 +233,17 @@ fn value(explainer: &Explainer<'_>, curve: &Curve, k: usize) -> String {
 
 /// The effects as CSV.
 fn written(explainer: &Explainer<'_>, curves: &[Curve]) -> String {
-    let mut text = "response,input,value,mean,lower,upper\n".to_owned();
+    let mut text = "response,input,effect,value,mean,lower,upper\n".to_owned();
     for (c, response) in explainer.responses().iter().enumerate() {
         for curve in curves {
             let name = field(&explainer.columns()[curve.column].name);
+            let what = if curve.centred { "accumulated" } else { "partial" };
             for k in 0..curve.at.len() {
                 let at = (k, c);
                 let value = field(&value(explainer, curve, k));
                 let ends = [curve.mean[at], curve.lower[at], curve.upper[at]];
                 let ends = ends.map(|v| v.to_string()).join(",");
-                text += &format!("{},{name},{value},{ends}\n", field(response));
+                text += &format!("{},{name},{what},{value},{ends}\n", field(response));
             }
         }
     }

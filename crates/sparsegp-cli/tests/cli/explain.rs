@@ -30,17 +30,17 @@ fn inputs_are_ranked_and_their_effects_drawn() {
     assert!(["green", "size", "2021-"].iter().all(|word| picture.contains(word)));
     let effects = folder.read("effects.csv");
     let rows: Vec<Vec<&str>> = effects.lines().map(|line| line.split(',').collect()).collect();
-    assert_eq!(rows[0], ["response", "input", "value", "mean", "lower", "upper"]);
+    assert_eq!(rows[0], ["response", "input", "effect", "value", "mean", "lower", "upper"]);
     let of = |input: &str| rows.iter().filter(|row| row[1] == input).collect::<Vec<_>>();
-    let values: Vec<&str> = of("colour").iter().map(|row| row[2]).collect();
+    let values: Vec<&str> = of("colour").iter().map(|row| row[3]).collect();
     assert_eq!(values, ["blue", "green", "red"]);
-    let mean = |row: &[&str]| row[3].parse::<f64>().unwrap();
+    let mean = |row: &[&str]| row[4].parse::<f64>().unwrap();
     let [blue, green, red] = [0, 1, 2].map(|at| mean(of("colour")[at]));
     // ratios of rates are those of the table
     assert!((green / red).ln() > 0.75 && (blue / red).ln() < -0.45, "{blue} {green} {red}");
-    assert!(of("size").len() == 20 && of("day")[0][2].starts_with("2021-"));
+    assert!(of("size").len() == 20 && of("day")[0][3].starts_with("2021-"));
     let ordered = |row: &Vec<&str>| {
-        let [mean, low, high] = [3, 4, 5].map(|at| row[at].parse::<f64>().unwrap());
+        let [mean, low, high] = [4, 5, 6].map(|at| row[at].parse::<f64>().unwrap());
         low <= mean && mean <= high
     };
     assert!(rows[1..].iter().all(ordered));

@@ -202,7 +202,7 @@ def explain(
     }
     return Explanation(
         found["responses"],
-        {own["response"]: own["deviation"] for own in found["shares"]},
+        {own["response"]: float(_array([own["deviation"]])[0]) for own in found["shares"]},
         by_input["first"],
         by_input["total"],
         [_effect(own) for own in found["effects"]],

@@ -30,11 +30,16 @@ __all__ = ["Sampler"]
 _CONSTRAINTS = "constraints"
 
 
+def _finite(value: float) -> float:
+    """The value; NaN, of a trial that failed, if it is infinite."""
+    return value if math.isfinite(value) else math.nan
+
+
 class _Steps:
     """Numbers that are steps apart, as whole numbers from 0."""
 
     def __init__(self, own: Any) -> None:
-        self.low, self.step = own.low, own.step
+        self.low, self.high, self.step = own.low, own.high, own.step
         self.whole = isinstance(own, IntDistribution)
         self.last = round((own.high - own.low) / own.step)
 
@@ -45,7 +50,8 @@ class _Steps:
         return int(round((value - self.low) / self.step))
 
     def outer(self, value: Any) -> Any:
-        value = self.low + value * self.step
+        # rounding may lead beyond the end
+        value = min(self.low + value * self.step, self.high)
         return int(value) if self.whole else value
 
 
@@ -224,4 +230,5 @@ class Sampler(BaseSampler):
             optimiser.begin(point)
             return
         own = _bounds(trial)
-        optimiser.tell(point, value, {f"c{i}": own.get(key, math.nan) for i, key in enumerate(bounds)})
+        outcomes = {f"c{i}": _finite(own.get(key, math.nan)) for i, key in enumerate(bounds)}
+        optimiser.tell(point, _finite(value), outcomes)

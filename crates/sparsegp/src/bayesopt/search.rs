@@ -16,7 +16,9 @@ const NEAR: usize = 20;
 const DISTANCES: [f64; 2] = [0.1, 0.01];
 /// Climbs.
 const STARTS: usize = 5;
-/// Iterations of a climb.
+/// Single steps from a start, at most.
+const STEPS: usize = 100;
+/// Iterations of a climb, at most.
 const ITERATIONS: usize = 50;
 /// Rounds of climbs along numbers and steps of whole numbers and categories.
 const ROUNDS: usize = 3;
@@ -251,7 +253,7 @@ impl Search<'_> {
 
     /// Takes the best of all single steps while that is a gain.
     fn step(&self, best: &mut Valued) -> Result<()> {
-        loop {
+        for _ in 0..STEPS {
             let near = self.neighbours(&best.1);
             let (values, _) = (self.score)(&near, false)?;
             let mut all = values.into_iter().zip(near).filter(|(_, parts)| !self.is_taken(parts));
@@ -262,19 +264,24 @@ impl Search<'_> {
             }
             *best = next;
         }
+        Ok(())
     }
 
-    /// Points with another category, or with the next whole number.
+    /// Points with another category, or with a whole number that is 1, 2, 4, … away.
     fn neighbours(&self, parts: &[f64]) -> Vec<Vec<f64>> {
         let mut all = Vec::new();
         for (q, own) in self.space.dimensions().iter().enumerate() {
             let value = own.at(parts[q]);
             let others: Vec<f64> = match &own.range {
                 Range::Real { .. } => continue,
-                Range::Integer { low, high, .. } => [value - 1.0, value + 1.0]
-                    .into_iter()
-                    .filter(|v| *v >= *low as f64 && *v <= *high as f64)
-                    .collect(),
+                Range::Integer { low, high, .. } => {
+                    let (low, high) = (*low as f64, *high as f64);
+                    let far = std::iter::successors(Some(1.0), |by| Some(2.0 * by));
+                    far.take_while(|by| *by <= high - low)
+                        .flat_map(|by| [value - by, value + by])
+                        .filter(|v| (low..=high).contains(v))
+                        .collect()
+                }
                 Range::Categories(names) => {
                     (0..names.len()).map(|c| c as f64).filter(|c| *c != value).collect()
                 }

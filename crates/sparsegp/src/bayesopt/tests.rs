@@ -323,3 +323,18 @@ fn a_known_noise_is_kept() {
         assert!((mean - trial.objective().expect("told")).abs() < 0.5);
     }
 }
+
+/// Ranges of billions of whole numbers are searched in a bounded number of steps.
+#[test]
+fn wide_whole_numbers_end() {
+    let space = Space::parse(&["n=0:1000000000:integer", "m=0:1000000000:integer", "k=a,b,c"]);
+    let mut optimiser =
+        Optimiser::new(space.expect("a space"), Options::default()).expect("options");
+    for _ in 0..12 {
+        let point = optimiser.ask(1).expect("a point").remove(0);
+        let [n, m] = [point[0], point[1]].map(|v| v / 1e9);
+        let value = (n - 0.3).powi(2) + (m - 0.7 - 0.1 * point[2]).powi(2);
+        optimiser.tell(&point, &[value]).expect("an outcome");
+    }
+    assert!(optimiser.best().expect("a model").expect("some trial").observed < 0.1);
+}

@@ -156,8 +156,11 @@ impl<'a> Explainer<'a> {
 
     /// Returns the two columns of numbers that are most correlated over the rows, and by how much; none for fewer than two.
     pub fn most_correlated(&self) -> Option<(&str, &str, f64)> {
-        let numbers: Vec<&Column> =
-            self.columns.iter().filter(|own| own.kind != Kind::Levels).collect();
+        let varies = |own: &&Column| {
+            let values = self.all.col_as_slice(own.inputs.start);
+            own.kind != Kind::Levels && values.iter().any(|v| *v != values[0])
+        };
+        let numbers: Vec<&Column> = self.columns.iter().filter(varies).collect();
         let centred: Vec<Vec<f64>> = numbers
             .iter()
             .map(|own| {

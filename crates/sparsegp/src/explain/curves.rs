@@ -134,11 +134,19 @@ impl Explainer<'_> {
         let own = self.column(column)?;
         let input = own.inputs.start;
         let ordered = sorted(self.rows.col_as_slice(input));
-        if own.kind == Kind::Levels || ordered[0] == ordered[ordered.len() - 1] {
+        if own.kind == Kind::Levels {
             return self.partial(column);
         }
-        let level = |k: usize| quantile(&ordered, k as f64 / (self.options.points - 1) as f64);
-        let mut ends: Vec<f64> = (0..self.options.points).map(level).collect();
+        if ordered[0] == ordered[ordered.len() - 1] {
+            let none = Mat::zeros(1, self.responses().len());
+            let [mean, lower, upper] = [none.clone(), none.clone(), none];
+            let (at, labels) = (vec![ordered[0]], Vec::new());
+            return Ok(Curve { column, at, labels, centred: true, mean, lower, upper });
+        }
+        // values of rows, so that each lies behind some row and no bin is empty
+        let last = self.options.points - 1;
+        let level = |k: usize| ordered[(k * ordered.len()).div_ceil(last).max(1) - 1];
+        let mut ends: Vec<f64> = (0..=last).map(level).collect();
         ends.dedup();
         let (n, bins) = (self.rows.nrows(), ends.len() - 1);
         let bin = |x: f64| ends[1..bins].partition_point(|end| *end < x);
@@ -150,10 +158,12 @@ impl Explainer<'_> {
             true => ends[of[i % n] + i / n],
             false => self.rows[(i % n, q)],
         });
-        // the steps of the bins before a value, less the mean of that over the rows, which lie in the middle of their bins
-        let after: Vec<f64> = (0..bins)
-            .map(|k| (count[k + 1..].iter().sum::<f64>() + 0.5 * count[k]) / n as f64)
-            .collect();
+        // the steps of the bins before a value, less the mean of that over the rows, linearly within bins
+        let mut after: Vec<f64> = (0..bins).map(|k| count[k + 1..].iter().sum::<f64>()).collect();
+        for (i, k) in of.iter().enumerate() {
+            after[*k] += (self.rows[(i, input)] - ends[*k]) / (ends[k + 1] - ends[*k]);
+        }
+        after.iter_mut().for_each(|rows| *rows /= n as f64);
         let terms = (0..=bins).map(|value| {
             let step = |i: usize| {
                 let (k, size) = (of[i], 1.0 / count[of[i]]);

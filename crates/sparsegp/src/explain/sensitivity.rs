@@ -6,6 +6,9 @@ use crate::linalg::Mat;
 use crate::model::{DEFAULT_WAVES, Functions};
 use crate::rng::{below, stream};
 
+/// Standard deviations up to which values are the same, as a share of the largest.
+const ROUNDING: f64 = 1e-12;
+
 /// An estimate with a 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share {
@@ -82,15 +85,14 @@ impl Explainer<'_> {
         let (at_a, at_b) = (of(&a)?, of(&b)?);
         let responses = at_a[0].ncols();
         let begin = |f: usize, c: usize| {
-            let both = at_a[f].col_as_slice(c).iter().chain(at_b[f].col_as_slice(c));
-            let mean = both.clone().sum::<f64>() / (2 * count) as f64;
-            let squares = both.map(|v| (v - mean) * (v - mean)).sum::<f64>();
-            Indices {
-                mean,
-                variance: squares / (2 * count - 1) as f64,
-                first: vec![],
-                total: vec![],
-            }
+            let both_of = || at_a[f].col_as_slice(c).iter().chain(at_b[f].col_as_slice(c));
+            let mean = both_of().sum::<f64>() / (2 * count) as f64;
+            let squares = both_of().map(|v| (v - mean) * (v - mean)).sum::<f64>();
+            // what rounding leaves of a constant is no variance
+            let largest = both_of().fold(0.0, |m: f64, v| m.max(v.abs()));
+            let variance = squares / (2 * count - 1) as f64;
+            let variance = if variance.sqrt() <= ROUNDING * largest { 0.0 } else { variance };
+            Indices { mean, variance, first: vec![], total: vec![] }
         };
         // for every response those of every function
         let mut all: Vec<Vec<Indices>> =

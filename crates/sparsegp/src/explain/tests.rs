@@ -189,3 +189,38 @@ fn what_cannot_be_explained_is_refused() {
     let explainer = Explainer::new(&fitted, x.as_ref(), Options::default()).unwrap();
     assert!(explainer.partial(3).unwrap_err().to_string().contains("no column 3"));
 }
+
+/// Of 3 a + b steps of a are lost where bins are empty, and effects of tied values are no means of 0 where bins are halved.
+#[test]
+fn accumulated_effects_of_few_and_of_tied_rows_are_whole() {
+    let x = rows(80, &[(0.0, 1.0), (5.0, 7.0), (0.0, 1.0), (2.0, 2.0)]);
+    let x = Mat::from_fn(80, 4, |i, q| match q {
+        // a tenth are ones
+        0 => f64::from(i % 10 == 0),
+        2 => (7.0 * x[(i, 2)] * x[(i, 2)]).floor(),
+        _ => x[(i, q)],
+    });
+    let y = Mat::from_fn(80, 1, |i, _| 2.0 * x[(i, 0)] + 3.0 * x[(i, 1)] + 0.5 * x[(i, 2)]);
+    let fitted = learnt(&x, &y, plain("linear + constant"));
+    for (n, points) in [(80, 20), (9, 20), (80, 3)] {
+        let part = x.as_ref().subrows(0, n);
+        let options = Options { points, draws: 20, ..Options::default() };
+        let explainer = Explainer::new(&fitted, part, options).unwrap();
+        for (column, slope) in [(0, 2.0), (1, 3.0), (2, 0.5), (3, 0.0)] {
+            let curve = explainer.accumulated(column).unwrap();
+            let mean = part.col(column).iter().sum::<f64>() / n as f64;
+            for (k, at) in curve.at.iter().enumerate() {
+                let want = slope * (at - mean);
+                let found = curve.mean[(k, 0)];
+                assert!((found - want).abs() < 0.02, "{n} {points} {column} {at}: {found} {want}");
+            }
+        }
+        let (shares, _) = explainer.sensitivity(&|| Ok(())).unwrap();
+        assert!(shares[0].total[3].mean.abs() < 1e-12);
+    }
+    // a single row has no variance, whatever rounding says
+    let explainer = Explainer::new(&fitted, x.as_ref().subrows(5, 1), Options::default()).unwrap();
+    let (shares, _) = explainer.sensitivity(&|| Ok(())).unwrap();
+    assert!(shares[0].deviation == 0.0 && shares[0].first.iter().all(|own| own.mean == 0.0));
+    assert!(explainer.most_correlated().is_none());
+}

@@ -2,6 +2,7 @@
 
 use super::{Fitted, Of};
 use crate::error::Result;
+use crate::likelihoods::Likelihood;
 use crate::linalg::{Mat, MatRef};
 use crate::model::Functions;
 
@@ -31,8 +32,9 @@ impl Fitted {
         samples: usize,
         rng: &mut impl rand::Rng,
     ) -> Result<Vec<Mat<f64>>> {
-        let drawn = self.posterior.sample_f(self.scaled_rows(x)?.as_ref(), samples, rng)?;
-        drawn.iter().map(|f| self.responses(f.as_ref())).collect()
+        let rows = self.scaled_rows(x)?;
+        let drawn = self.posterior.sample_with(rows.as_ref(), samples, rng)?;
+        drawn.iter().map(|(f, likelihood)| self.responses(f.as_ref(), *likelihood)).collect()
     }
 
     /// Returns E[y | f] of drawn functions at inputs, as [`Fitted::sample_responses`] does; O(waves + M) a value.
@@ -45,12 +47,12 @@ impl Fitted {
         x: MatRef<'_, f64>,
     ) -> Result<Vec<Mat<f64>>> {
         let drawn = self.scaled_functions(functions, x)?;
-        drawn.iter().map(|f| self.responses(f.as_ref())).collect()
+        let own = |(s, f): (usize, &Mat<f64>)| self.responses(f.as_ref(), functions.likelihood(s));
+        drawn.iter().enumerate().map(own).collect()
     }
 
     /// E[y | f], B×Q, where `latent` (B×L) are values of the latent functions on the model's scale.
-    fn responses(&self, latent: MatRef<'_, f64>) -> Result<Mat<f64>> {
-        let likelihood = &*self.model.likelihood;
+    fn responses(&self, latent: MatRef<'_, f64>, likelihood: &dyn Likelihood) -> Result<Mat<f64>> {
         let k = likelihood.latents();
         let certain = vec![0.0; k];
         let values =

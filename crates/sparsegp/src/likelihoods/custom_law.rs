@@ -16,6 +16,8 @@ const STEP: f64 = 1.0 / 128.0;
 const REACH: f64 = 4.2;
 /// Counts whose probabilities are asked for at once.
 const ATOMS: usize = 64;
+/// Counts without probability, one after the other, after which no others are looked for.
+const GAP: usize = 100_000;
 /// What an integral may miss of 1 before the density is looked for.
 const MISSED: f64 = 1e-3;
 /// Most counts that are looked at.
@@ -115,7 +117,7 @@ impl Law {
     fn atoms(support: Support, most: usize, log_density: impl Fn(&[f64]) -> Vec<f64>) -> Self {
         let mut law =
             Self { support, centre: 0.0, width: 1.0, y: vec![], g: vec![], cumulative: vec![] };
-        let mut sum = 0.0;
+        let (mut sum, mut quiet) = (0.0, 0);
         for start in (0..most).step_by(ATOMS) {
             let y: Vec<f64> = (start..most.min(start + ATOMS)).map(|k| k as f64).collect();
             for (y, log) in y.iter().zip(log_density(&y)) {
@@ -124,7 +126,10 @@ impl Law {
                 law.y.push(*y);
                 law.g.push(p);
                 law.cumulative.push(sum);
-                if !matches!(support, Support::Classes(_)) && sum > 0.5 && p < 1e-17 * sum {
+                quiet = if p < 1e-17 * sum { quiet + 1 } else { 0 };
+                // beside many zeros the other counts may begin far away
+                let all = sum > 1.0 - 1e-6 || (sum > 0.5 && quiet > GAP);
+                if !matches!(support, Support::Classes(_)) && quiet > 0 && all {
                     return law;
                 }
             }
@@ -259,5 +264,32 @@ impl Law {
             return self.y.get(self.reaching(level)).copied().unwrap_or(f64::NAN);
         }
         from_line(self.support, self.line(self.t(level))).0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::special::ln_gamma;
+
+    /// 0 with a probability of 0.6, else Poisson with a mean of 100: between them there is nothing for dozens of counts.
+    #[test]
+    fn counts_far_from_many_zeros_are_found() {
+        let log = |y: &[f64]| -> Vec<f64> {
+            let one = |y: &f64| {
+                let poisson = 0.4 * (y * 100.0_f64.ln() - 100.0 - ln_gamma(y + 1.0)).exp();
+                (poisson + if *y == 0.0 { 0.6 } else { 0.0 }).ln()
+            };
+            y.iter().map(one).collect()
+        };
+        let law = Law::new(Support::Counts, 1.0, 1.0, log);
+        let (mean, variance) = law.moments();
+        assert!((law.mass() - 1.0).abs() < 1e-9, "{}", law.mass());
+        assert!(
+            (mean - 40.0).abs() < 1e-7 && (variance - 2440.0).abs() < 1e-5,
+            "{mean} {variance}"
+        );
+        assert!((law.cdf(50.0) - 0.6).abs() < 1e-5 && law.quantile(0.8) > 95.0);
+        assert!(law.y.len() < 400, "{}", law.y.len());
     }
 }

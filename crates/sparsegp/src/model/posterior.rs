@@ -387,7 +387,18 @@ impl Posterior {
         samples: usize,
         rng: &mut impl rand::Rng,
     ) -> Result<Vec<Mat<f64>>> {
+        Ok(self.sample_with(x, samples, rng)?.into_iter().map(|(f, _)| f).collect())
+    }
+
+    /// The same with the likelihood of observations given each.
+    pub(crate) fn sample_with(
+        &self,
+        x: MatRef<f64>,
+        samples: usize,
+        rng: &mut impl rand::Rng,
+    ) -> Result<Vec<(Mat<f64>, &dyn Likelihood)>> {
         self.law.check(x)?;
-        Ok(self.law.sample(x, samples, rng)?.into_iter().map(|drawn| drawn.f).collect())
+        let drawn = self.law.sample(x, samples, rng)?.into_iter();
+        Ok(drawn.map(|own| (own.f, own.likelihood.unwrap_or(&*self.likelihood))).collect())
     }
 }

@@ -195,7 +195,7 @@ impl<D: Density> General<D> {
         let mut other = self.sloped(y, f);
         self.by_differences(y, f, &mut other);
         let differs = |a: f64, b: f64| (a - b).is_nan() || (a - b).abs() > 1e-4 * (1.0 + b.abs());
-        let names = ["f"; 8].into_iter().take(f.ncols()).map(str::to_owned);
+        let names = std::iter::repeat_n("f".to_owned(), f.ncols());
         let each = self.names.iter().zip(&self.params);
         let params = each.flat_map(|(name, param)| vec![format!("`{name}`"); param.len()]);
         for (q, name) in names.chain(params).enumerate() {

@@ -20,6 +20,7 @@ use super::gaussian::Gaussian;
 use super::process::Process;
 use crate::error::{Error, Result};
 use crate::kernels::{Form, slopes};
+use crate::likelihoods::Likelihood;
 use crate::linalg::{
     Accum, Cholesky, Mat, MatRef, Par, column, column_mut, exp::sin_cos_in_place, gemm, par_for,
     sized, solve_lower_transpose,
@@ -46,6 +47,8 @@ pub struct Functions {
 #[derive(Clone, Debug)]
 pub(super) struct Bundle {
     of: Gaussian,
+    /// That of observations, where it is not the posterior's.
+    pub(super) likelihood: Option<Box<dyn Likelihood>>,
     /// For every process.
     parts: Vec<Part>,
     /// Which of all functions they are.
@@ -255,7 +258,7 @@ impl Gaussian {
             }
             parts.push(part);
         }
-        Ok(Bundle { of: self.clone(), parts, places })
+        Ok(Bundle { of: self.clone(), likelihood: None, parts, places })
     }
 }
 
@@ -350,6 +353,14 @@ impl Functions {
     /// The posterior that they are of.
     pub fn posterior(&self) -> &Posterior {
         &self.posterior
+    }
+
+    /// Returns the likelihood of observations given a function: that of its hyperparameters, where these are averaged over or
+    /// sampled too.
+    pub fn likelihood(&self, sample: usize) -> &dyn Likelihood {
+        let own = self.bundles.iter().find(|bundle| bundle.places.contains(&sample));
+        let own = own.and_then(|bundle| bundle.likelihood.as_deref());
+        own.unwrap_or(&*self.posterior.likelihood)
     }
 
     /// Values of the latent functions at `x`, B×L for every sample.

@@ -292,7 +292,9 @@ impl Law for Sampled {
         for (at, own) in self.each.iter().enumerate() {
             let places: Vec<usize> = (0..samples).filter(|s| of[*s] == at).collect();
             if !places.is_empty() {
-                all.push(own.gaussian.bundle(places, waves, &[], rng)?);
+                let mut bundle = own.gaussian.bundle(places, waves, &[], rng)?;
+                bundle.likelihood = Some(own.likelihood.clone());
+                all.push(bundle);
             }
         }
         Ok(all)
