@@ -270,7 +270,7 @@ impl Law {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::special::ln_gamma;
+    use statrs::function::gamma::ln_gamma;
 
     /// 0 with a probability of 0.6, else Poisson with a mean of 100: between them there is nothing for dozens of counts.
     #[test]
