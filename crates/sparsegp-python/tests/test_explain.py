@@ -108,3 +108,12 @@ def test_reports_and_pictures_show_it(product, tmp_path):
     plotting.report(model, X, model.predict(X), path)
     page = path.read_text(encoding="utf-8")
     assert "what explains the predictions of y0" in page and "y0 and x0" in page
+
+
+def test_a_pipeline_is_told_what_to_give(product):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    _, X = product
+    with pytest.raises(TypeError, match="not Pipeline: of a pipeline give the last step"):
+        explain(make_pipeline(StandardScaler(), GPRegressor()), X)

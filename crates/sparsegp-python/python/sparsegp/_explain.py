@@ -155,6 +155,8 @@ def explain(
 
     Raises
     ------
+    TypeError
+        For anything but an estimator of this package, such as a pipeline.
     ValueError
         For inputs that are not the model's, missing values, and numbers that are too small.
 
@@ -167,6 +169,11 @@ def explain(
     >>> bool(found.total[found.responses[0]]["x0"].mean > 0.9)
     True
     """
+    if not hasattr(estimator, "_inputs"):
+        raise TypeError(
+            f"explain takes a regressor or classifier of sparsegp, not {type(estimator).__name__}: of a pipeline give the last step, "
+            "with X as that sees it"
+        )
     x = estimator._inputs(X)
     names = None if inputs is None else [str(name) for name in inputs]
     text = _core.explain(
