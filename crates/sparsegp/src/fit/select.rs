@@ -49,9 +49,10 @@ pub(super) fn select_inducing(
 }
 
 /// Whether inducing variables are of another domain than the inputs, such as patches of images: where clusters or random ones
-/// are asked for, and the kernel knows some.
+/// are asked for, the kernel knows some, and the method does not look for points among its rows.
 pub(super) fn takes_interdomain(model: &Model, options: &FitOptions) -> bool {
     matches!(options.selection, Selection::KMeans | Selection::Random)
+        && !model.method.keeps_rows()
         && model.kernels.iter().all(|k| k.interdomain() == model.kernel().interdomain())
         && model.kernel().interdomain().is_some()
 }
