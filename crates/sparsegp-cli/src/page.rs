@@ -1,7 +1,7 @@
 //! `sparsegp report`: a model on one page of HTML that needs nothing else, to send to a colleague.
 
 use crate::context::{Context, Reply};
-use crate::data::MissingChoice;
+use crate::data::{MissingChoice, Opened};
 use crate::facts;
 use crate::fail::{Fail, Result};
 use crate::format::{count, moment};
@@ -9,6 +9,7 @@ use crate::kind::Kind;
 use crate::outputs::{has_extension, refuse_overwriting};
 use crate::plot::{self, What};
 use crate::remembered::{self, Rows};
+use crate::score::AllScores;
 use crate::table_args::TableArgs;
 use crate::{inducing, kind, report, score, scores};
 use clap::Args;
@@ -142,6 +143,48 @@ fn page(
     html
 }
 
+/// All pictures that there are of a model.
+fn pictures(
+    fitted: &Fitted,
+    opened: &Opened,
+    judged: &AllScores,
+    look: &plot::Look,
+    context: &Context,
+) -> Result<Vec<(What, String)>> {
+    let mut pictures = Vec::new();
+    for what in [
+        What::Fit,
+        What::Predictions,
+        What::Calibration,
+        What::Shares,
+        What::Effects,
+        What::Relevance,
+        What::Terms,
+        What::Training,
+        What::Patches,
+        What::Layers,
+    ] {
+        // what the first picture shows already is not shown again
+        let inputs = fitted.measured_names().len();
+        let function = inputs <= 2;
+        let again = match what {
+            What::Predictions => !function,
+            What::Calibration => kind::Kind::of(fitted) == kind::Kind::Classes && inputs != 2,
+            _ => false,
+        };
+        if again || what.cannot(fitted).is_some() {
+            continue;
+        }
+        context.go_on()?;
+        let svg = match what.needs_rows() {
+            true => plot::of_rows(what, fitted, opened, judged, look)?,
+            false => plot::of_model(what, fitted, look)?,
+        };
+        pictures.push((what, svg));
+    }
+    Ok(pictures)
+}
+
 /// Runs the command.
 pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
     let path = &args.output;
@@ -199,37 +242,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
     };
     let judged = test.as_ref().unwrap_or(&train);
     let look = plot::Look::default();
-    let mut pictures = Vec::new();
-    for what in [
-        What::Fit,
-        What::Predictions,
-        What::Calibration,
-        What::Shares,
-        What::Effects,
-        What::Relevance,
-        What::Terms,
-        What::Training,
-        What::Patches,
-        What::Layers,
-    ] {
-        // what the first picture shows already is not shown again
-        let inputs = fitted.measured_names().len();
-        let function = inputs <= 2;
-        let again = match what {
-            What::Predictions => !function,
-            What::Calibration => kind::Kind::of(&fitted) == kind::Kind::Classes && inputs != 2,
-            _ => false,
-        };
-        if again || what.cannot(&fitted).is_some() {
-            continue;
-        }
-        context.go_on()?;
-        let svg = match what.needs_rows() {
-            true => plot::of_rows(what, &fitted, &opened, judged, &look)?,
-            false => plot::of_model(what, &fitted, &look)?,
-        };
-        pictures.push((what, svg));
-    }
+    let pictures = pictures(&fitted, &opened, judged, &look, context)?;
     let inducing = match inducing::cannot(&fitted) {
         Some(_) => None,
         None => {
