@@ -169,7 +169,7 @@ const LONG: &[(&str, &str, usize)] = &[
     ("sparsegp/src/train/em.rs", "train_em", 188),
     ("sparsegp/src/train/ascent.rs", "ascend", 161),
     ("sparsegp/src/train/epochs.rs", "run", 135),
-    ("sparsegp-cli/src/page.rs", "run", 122),
+    ("sparsegp-cli/src/page.rs", "run", 94),
     ("sparsegp-python/src/flow.rs", "flow", 109),
     ("sparsegp/src/data/tables/parquet.rs", "fill", 108),
     ("sparsegp-cli/src/embed.rs", "run", 104),
