@@ -30,9 +30,9 @@ __all__ = ["Sampler"]
 _CONSTRAINTS = "constraints"
 
 
-def _finite(value: float) -> float:
+def _finite(value: Optional[float]) -> float:
     """The value; NaN, of a trial that failed, if it is infinite."""
-    return value if math.isfinite(value) else math.nan
+    return math.nan if value is None or not math.isfinite(value) else value
 
 
 class _Steps:

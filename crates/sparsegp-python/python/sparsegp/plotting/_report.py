@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import functools
 import html
 import io
 import os
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .. import _core
-from .._explain import explain
+from .._explain import Explanation, explain
 from . import _pictures
 
 # inputs that are explained, each of which is work, and effects that are drawn
@@ -38,6 +37,10 @@ def _table(rows: Sequence[tuple[str, ...]]) -> str:
     return "<table>\n" + "\n".join(map(line, rows)) + "\n</table>"
 
 
+def _drawing(found: Explanation, name: str) -> Callable[[Any], Any]:
+    return lambda ax: _pictures.plot_effect(found, name, ax=ax)
+
+
 def _explained(estimator: Any, X: Any) -> list[tuple[Callable[[Any], Any], str]]:
     """Pictures of what inputs explain, and of the effects of those that explain most."""
     if not 1 < len(estimator._about["inputs"]) <= _MOST_INPUTS:
@@ -56,8 +59,7 @@ def _explained(estimator: Any, X: Any) -> list[tuple[Callable[[Any], Any], str]]
         (lambda ax: _pictures.plot_shares(found, ax=ax), f"what explains the predictions of {response}")
     ]
     for name in order:
-        draw = functools.partial(_pictures.plot_effect, found, name)
-        pictures.append((lambda ax, draw=draw: draw(ax=ax), f"{response} and {name}"))
+        pictures.append((_drawing(found, name), f"{response} and {name}"))
     return pictures
 
 
