@@ -140,7 +140,8 @@ def test_report_is_one_page_that_needs_nothing_else(tmp_path):
     ):
         assert words in page, words
     # pictures are within: predictions, calibration, relevance, training
-    assert page.count("data:image/png;base64,") == 4
+    # with what inputs explain, and an effect of each
+    assert page.count("data:image/png;base64,") == 8
     assert "http" not in page.replace("data:image", "")
     assert os.listdir(tmp_path) == ["page.html"]
     labels = np.where(y > 0, "up", "down")
