@@ -81,28 +81,23 @@ const CORRELATED: f64 = 0.7;
 fn rows(args: &ExplainArgs, fitted: &Fitted, context: &Context) -> Result<Mat<f64>> {
     let table = args.table.open_for(&args.data, fitted)?;
     let selected = table.select(&fitted.selection_of_new())?.missing(args.missing.into());
-    let mut parts = Vec::new();
+    // row after row
+    let (mut values, mut rows) = (Vec::new(), 0);
     let mut blocks = selected.blocks(BLOCK, None)?;
     for block in blocks.by_ref() {
         context.go_on()?;
-        parts.push(block?.x);
+        let x = block?.x;
+        for i in 0..x.nrows() {
+            values.extend((0..x.ncols()).map(|q| x[(i, q)]));
+        }
+        rows += x.nrows();
     }
     if blocks.dropped() > 0 {
         let dropped = count(blocks.dropped(), "row");
         context.warn(&[format!("{dropped} with missing numbers left out")]);
     }
-    let ends: Vec<usize> = parts
-        .iter()
-        .scan(0, |end, part| {
-            *end += part.nrows();
-            Some(*end)
-        })
-        .collect();
-    let own = |i: usize, q: usize| {
-        let part = ends.partition_point(|end| *end <= i);
-        parts[part][(i + parts[part].nrows() - ends[part], q)]
-    };
-    Ok(Mat::from_fn(ends.last().copied().unwrap_or(0), parts.first().map_or(0, Mat::ncols), own))
+    let inputs = values.len() / rows.max(1);
+    Ok(Mat::from_fn(rows, inputs, |i, q| values[i * inputs + q]))
 }
 
 /// Which columns have effects.

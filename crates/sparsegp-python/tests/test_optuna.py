@@ -82,3 +82,23 @@ def test_what_does_not_fit_is_refused():
     several = optuna.create_study(directions=["minimize", "minimize"], sampler=Sampler())
     with pytest.raises(ValueError, match="one objective"):
         several.optimize(lambda trial: (trial.suggest_float("x", 0, 1), 0.0), n_trials=1)
+
+
+def test_the_upper_end_of_steps_can_be_reached():
+    # 3 * 0.1 is a little more than 0.3
+    found = study("maximize", seed=2)
+    found.optimize(lambda trial: trial.suggest_float("x", 0.0, 0.3, step=0.1), n_trials=12)
+    values = [trial.params["x"] for trial in found.trials]
+    assert found.best_value == 0.3 and max(values) <= 0.3
+    # all four are tried before one is repeated
+    assert len({round(10 * value) for value in values[:5]}) == 4
+
+
+def test_infinite_objectives_are_failures():
+    def objective(trial):
+        x = trial.suggest_float("x", -1.0, 1.0)
+        return math.inf if x < -0.5 else (x - 0.2) ** 2
+
+    found = study(seed=5)
+    found.optimize(objective, n_trials=14)
+    assert len(found.trials) == 14 and found.best_value < 0.01

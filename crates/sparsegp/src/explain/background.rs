@@ -144,12 +144,12 @@ impl<'a> Explainer<'a> {
         Ok(Self { fitted, all, rows, columns, options })
     }
 
-    /// The columns that can be explained, in the order of the model's inputs.
+    /// Returns the columns that can be explained, in the order of the model's inputs.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// Names of what is predicted: targets, or classes as `p_LABEL`.
+    /// Returns names of what is predicted: targets, or classes as `p_LABEL`.
     pub fn responses(&self) -> Vec<String> {
         self.fitted.response_names()
     }

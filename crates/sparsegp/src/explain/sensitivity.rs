@@ -88,7 +88,7 @@ impl Explainer<'_> {
             let both_of = || at_a[f].col_as_slice(c).iter().chain(at_b[f].col_as_slice(c));
             let mean = both_of().sum::<f64>() / (2 * count) as f64;
             let squares = both_of().map(|v| (v - mean) * (v - mean)).sum::<f64>();
-            // what rounding leaves of a constant is no variance
+            // rounding gives a constant a tiny variance
             let largest = both_of().fold(0.0, |m: f64, v| m.max(v.abs()));
             let variance = squares / (2 * count - 1) as f64;
             let variance = if variance.sqrt() <= ROUNDING * largest { 0.0 } else { variance };

@@ -7,7 +7,7 @@
 use super::hmc::{Hamiltonian, HmcOptions, Point, Sampled};
 use super::joint::LogDensity;
 use super::resume::Going;
-use super::slice::Hyperparameters;
+use super::slice::{Hyperparameters, assume_priors};
 use super::whitened::{self, Chain, Unknowns};
 use super::{Draws, Setting, Target};
 use crate::data::InMemory;
@@ -188,13 +188,30 @@ pub fn is_known(model: &Model, rows: &InMemory) -> bool {
     plain && model.likelihood.as_gaussian().is_some() && !missing
 }
 
+/// The model with a prior for everything that moves ([`assume_priors`]), and what that is; none where everything is frozen.
+///
+/// # Errors
+/// [`Error::Invalid`] where the evidence is not known in closed form.
+pub(super) fn moving(model: &Model, rows: &InMemory) -> Result<Option<(Model, Hyperparameters)>> {
+    if !is_known(model, rows) {
+        return Err(Error::Invalid(
+            "hyperparameters are integrated over for exact inference with Gaussian noise, one kernel and all targets"
+                .into(),
+        ));
+    }
+    let mut model = model.clone();
+    assume_priors(&mut model);
+    let sampled = Hyperparameters::new(&model, model.latents(rows.y.ncols()));
+    Ok(sampled.ok().map(|sampled| (model, sampled)))
+}
+
 /// Runs Hamiltonian chains of all hyperparameters that are not frozen, in parallel, with a draw of f for each draw of them.
 /// Chains start about the model's hyperparameters; the draws depend on the seed alone. `watch` as for
 /// [`gibbs::sample`](super::gibbs::sample).
 ///
 /// # Errors
 /// [`Error::Invalid`] for other noise, missing targets, inducing points, rows with weights, hyperparameters without a prior
-/// ([`assume_priors`](super::slice::assume_priors)), no draws or numbers out of range; what factorising covariances gives.
+/// ([`assume_priors`]), no draws or numbers out of range; what factorising covariances gives.
 pub fn sample(
     model: &Model,
     rows: &InMemory,

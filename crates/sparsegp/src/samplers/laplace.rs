@@ -12,10 +12,9 @@
 //! p(θ)/q(θ), the largest cut at √S times their mean (Ionides 2008), and are resampled systematically, so that predictions are
 //! an even mixture.
 
-use super::evidence::{Posterior, is_known};
-use super::slice::{Hyperparameters, assume_priors};
+use super::evidence::{Posterior, moving};
 use crate::data::InMemory;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::linalg::{Mat, symmetric_eigen};
 use crate::metrics::standard_normal_quantile;
 use crate::model::{Model, hyperparameters};
@@ -205,23 +204,13 @@ impl Shape {
 }
 
 /// Finds settings of the hyperparameters that stand for their posterior under the priors of the model, and of those that
-/// [`assume_priors`] gives; the model is at the mode of its evidence, or near it. None where all hyperparameters are frozen or
+/// [`assume_priors`](super::slice::assume_priors) gives; the model is at the mode of its evidence, or near it. None where all hyperparameters are frozen or
 /// the density about the mode is not known.
 ///
 /// # Errors
-/// [`Error::Invalid`] where the evidence is not known in closed form ([`is_known`]).
+/// [`Error::Invalid`](crate::Error::Invalid) where the evidence is not known in closed form ([`is_known`](super::evidence::is_known)).
 pub fn integrate(model: &Model, rows: &InMemory) -> Result<Option<Integration>> {
-    if !is_known(model, rows) {
-        return Err(Error::Invalid(
-            "hyperparameters are integrated over for exact inference with Gaussian noise, one kernel and all targets"
-                .into(),
-        ));
-    }
-    let mut model = model.clone();
-    assume_priors(&mut model);
-    let Ok(sampled) = Hyperparameters::new(&model, model.latents(rows.y.ncols())) else {
-        return Ok(None);
-    };
+    let Some((model, sampled)) = moving(model, rows)? else { return Ok(None) };
     let mut density = Posterior::new(&model, rows, &sampled)?;
     let Some(shape) = density.shape()? else { return Ok(None) };
     // in this order systematic resampling takes its share of every part of the widest axis

@@ -4,19 +4,20 @@
 //! draws, evenly spaced ones become the components.
 
 use super::density::{Parallel, Summary};
-use super::evidence::{Posterior, is_known};
+use super::evidence::{Posterior, moving};
 use super::hmc::{HmcOptions, Path, sample_density};
 use super::joint::LogDensity;
 use super::laplace::{COMPONENTS, Integration};
-use super::slice::{Hyperparameters, assume_priors};
 use crate::data::InMemory;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::{Model, hyperparameters};
 use crate::rng::stream;
 use rand_distr::{Distribution, StandardNormal};
 use std::ops::ControlFlow;
 
+/// Chains, each from a start about the model's hyperparameters.
 const CHAINS: usize = 4;
+/// Paths of each that are dropped.
 const BURN_IN: usize = 250;
 /// Draws of each chain.
 const DRAWS: usize = 128;
@@ -41,11 +42,11 @@ pub struct Chains {
 }
 
 /// Samples settings of the hyperparameters from their posterior under the priors of the model, and of those that
-/// [`assume_priors`] gives; chains start about the model's. None where all hyperparameters are frozen. `watch` is told of sweeps
-/// that are done and of all.
+/// [`assume_priors`](super::slice::assume_priors) gives; chains start about the model's. None where all hyperparameters are frozen. `watch` gets
+/// the number of sweeps that are done and that of all, and may end the chains.
 ///
 /// # Errors
-/// [`Error::Invalid`] where the evidence is not known in closed form ([`is_known`]); [`Error::NonFinite`] where it is not
+/// [`Error::Invalid`](crate::Error::Invalid) where the evidence is not known in closed form ([`is_known`](super::evidence::is_known)); [`Error::NonFinite`](crate::Error::NonFinite) where it is not
 /// finite at the model's hyperparameters.
 pub fn sample(
     model: &Model,
@@ -53,17 +54,7 @@ pub fn sample(
     seed: u64,
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Option<Chains>> {
-    if !is_known(model, rows) {
-        return Err(Error::Invalid(
-            "hyperparameters are sampled under their evidence for exact inference with Gaussian noise, one kernel and all targets"
-                .into(),
-        ));
-    }
-    let mut model = model.clone();
-    assume_priors(&mut model);
-    let Ok(sampled) = Hyperparameters::new(&model, model.latents(rows.y.ncols())) else {
-        return Ok(None);
-    };
+    let Some((model, sampled)) = moving(model, rows)? else { return Ok(None) };
     let mut density = Posterior::new(&model, rows, &sampled)?;
     let mode = density.position();
     let mut rng = stream(seed, "settings/starts");

@@ -118,6 +118,14 @@ fn moments_draws_and_slopes_are_those_of_the_mixture() {
     // functions by their waves, each of one of the components
     let functions = posterior.sample_functions(4000, 128, &mut rng).expect("functions");
     let draws = functions.evaluate(at.as_ref()).expect("values");
+    // and with the noise of it
+    let noise = |s: usize| functions.likelihood(s).as_gaussian().map(|own| own.variance.scalar());
+    let noises: std::collections::BTreeSet<u64> =
+        (0..functions.len()).filter_map(noise).map(f64::to_bits).collect();
+    let all = posterior.hyperparameters();
+    assert!(noises.len() > 1 && noises.len() <= all.len(), "{} of {}", noises.len(), all.len());
+    let known = |bits: &u64| all.iter().flatten().any(|own| own.to_bits() == *bits);
+    assert!(noises.iter().all(known), "noise that is of none of the settings");
     for i in 0..3 {
         let own = draws.iter().map(|f| f[(i, 0)]).sum::<f64>() / 4000.0;
         let spread = draws.iter().map(|f| (f[(i, 0)] - own).powi(2)).sum::<f64>() / 4000.0;
