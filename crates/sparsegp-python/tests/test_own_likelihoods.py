@@ -1,7 +1,6 @@
 """Likelihoods that are classes of Python: the same models as with the built-in ones, files, and what is refused."""
 
 import pickle
-import threading
 
 import numpy as np
 import pytest
@@ -86,7 +85,9 @@ def test_fits_are_those_of_the_built_in_likelihood(method):
         for likelihood in (StudentT(df=4.0), likelihoods.StudentT(4.0))
     )
     new = np.linspace(-2.5, 2.5, 5)[:, None]
+    # searches end in different places, as good as each other
     np.testing.assert_allclose(own.predict(new), reference.predict(new), atol=0.1)
+    assert own.score(X, y) == pytest.approx(reference.score(X, y), abs=0.01)
     found = own.likelihood_
     assert isinstance(found, StudentT)
     if method == "svgp":
@@ -141,7 +142,7 @@ class Mistaken(StudentT):
 
     def log_density(self, y, f, df, scale):
         log = super().log_density(y, f, df, scale)
-        if self.how == "raises" or self.how == "later" and scale != 0.4 and threading.active_count() > 0:
+        if self.how == "raises" or self.how == "later" and scale != 0.4:
             raise KeyError("on purpose")
         return {"nan": log * np.nan, "constant": log + 0.3, "shape": log[:-1], "single": log.astype("f4")}.get(
             self.how, log
@@ -193,5 +194,5 @@ def test_declarations_and_targets_are_checked():
         )
     # methods that need Gaussian noise or local variables
     for method in ("titsias2025", "cavi"):
-        with pytest.raises(ValueError, match="StudentT|likelihood"):
+        with pytest.raises(ValueError, match="StudentT"):
             GPRegressor("rbf", likelihood=StudentT(), method=method).fit(X, y)

@@ -53,8 +53,8 @@ def test_fits_are_those_of_the_built_in_mean_function(method):
     own, reference = (
         GPRegressor("rbf", mean=mean, method=method, **sparse).fit(X, Y) for mean in (Line(), "linear")
     )
-    new = X[:5] + 0.1
-    np.testing.assert_allclose(own.predict(new), reference.predict(new), atol=0.1)
+    # searches end in different places, as good as each other
+    assert own.score(X, Y) == pytest.approx(reference.score(X, Y), abs=0.01) and own.score(X, Y) > 0.9
     assert "mean.slopes" in own.summary()
     assert "mean function Line: slopes by central differences of its values" in own.summary()
 
@@ -65,8 +65,9 @@ def test_models_have_the_values_and_slopes_of_the_built_in():
     of = {"type": "linear", "weights": [0.3, 1.2], "constant": 0.7}
     own = models.GPR(data, kernel, noise_variance=0.3, mean=Line(slopes=[0.3, 1.2], offset=0.7))
     reference = models.GPR(data, kernel, noise_variance=0.3, mean=of)
-    # the prior of the offset counts for the model's objective alone
-    assert own.elbo() == pytest.approx(reference.elbo(), rel=1e-10) or own.log_prior() != 0.0
+    # a bound is without the priors, of which the offset has one
+    assert own.elbo() == pytest.approx(reference.elbo(), rel=1e-10)
+    assert own.log_prior() != 0.0
     np.testing.assert_allclose(own.predict_f(X[:4])[0], reference.predict_f(X[:4])[0], rtol=1e-9)
     own["mean.slopes"] = [0.4, 1.1]
     reference["mean.weights"] = [[0.4], [1.1]]
@@ -83,10 +84,16 @@ def test_formulas_in_units_of_the_data_and_several_outputs():
     found = model.predict([[0.5], [30.0]])
     np.testing.assert_allclose(found, [3.0 * np.exp(-0.35), 0.0], atol=0.1)
     fixed = Decay(height=Parameter(3.0, fixed=True), rate=0.7)
-    assert GPRegressor("rbf", mean=fixed, standardise=False).fit(x, y).summary().count("mean.height") == 1
+    kept = GPRegressor("rbf", mean=fixed, standardise=False).fit(x, y)
+    values = {path: value for path, value, *_ in kept._table()}
+    assert values["mean.height (fixed)"] == "3" and float(values["mean.rate"]) == pytest.approx(0.7, abs=1e-3)
     both = np.stack([y, -(y**2)], axis=1)
     two = GPRegressor("rbf", mean=Two(), standardise=False).fit(x, both)
-    assert np.isfinite(two.predict(x[:3])).all()
+    np.testing.assert_allclose(two.predict(x[:3]), both[:3], atol=0.1)
+    # slopes of each output, by differences
+    slopes = np.asarray(two.predict_gradients(x[:3])[0])
+    apart = (two.predict(x[:3] + 1e-4) - two.predict(x[:3] - 1e-4)) / 2e-4
+    np.testing.assert_allclose(slopes.reshape(3, -1), apart, rtol=1e-4, atol=1e-5)
     with pytest.raises(ValueError, match="Two has 2 outputs, and 1 are needed"):
         GPRegressor("rbf", mean=Two()).fit(x, y)
 

@@ -218,15 +218,22 @@ pub fn check_mean(mean: &dyn Mean, x: MatRef<f64>, outputs: usize) -> Found {
     }
     let mut pulled = Mat::zeros(x.nrows(), x.ncols());
     mean.pull_inputs(x, w.as_ref(), pulled.as_mut());
-    let mut slopes = Mat::zeros(x.nrows(), x.ncols());
-    let output = outputs.saturating_sub(1);
-    mean.add_slopes(x, output, slopes.as_mut());
+    let slopes: Vec<Mat<f64>> = (0..outputs)
+        .map(|output| {
+            let mut own = Mat::zeros(x.nrows(), x.ncols());
+            mean.add_slopes(x, output, own.as_mut());
+            own
+        })
+        .collect();
     for (i, q) in (0..x.nrows()).flat_map(|i| (0..x.ncols()).map(move |q| (i, q))) {
         let what = |of: &str| format!("{name}: slope {of} in row {i}, input {q}");
         let slope = difference(|h| total(mean, shifted(x, i, q, h).as_ref()), STEP);
         close(pulled[(i, q)], slope, SLOPES, || what("of a weighted sum"))?;
-        let of = |h| values(mean, shifted(x, i, q, h).as_ref())[(i, output)];
-        close(slopes[(i, q)], difference(of, STEP), SLOPES, || what("of the last output"))?;
+        for (output, own) in slopes.iter().enumerate() {
+            let of = |h| values(mean, shifted(x, i, q, h).as_ref())[(i, output)];
+            let what = || what(&format!("of output {output}"));
+            close(own[(i, q)], difference(of, STEP), SLOPES, what)?;
+        }
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import weakref
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -44,14 +44,17 @@ class Own(Spec):
         both = sorted(set(cls.positive) & set(cls.real))
         if both:
             raise TypeError(f"{where}: {', '.join(both)} is positive or real, not both")
+        base = next(own for own in cls.__mro__ if "_type" in own.__dict__)
         for name, start in {**cls.positive, **cls.real}.items():
-            if not name.isidentifier() or name in _RESERVED:
-                raise TypeError(f"{where}: {name!r} cannot be the name of a parameter")
+            if not name.isidentifier() or name in _RESERVED or hasattr(base, name):
+                raise TypeError(
+                    f"{where}: {name!r} cannot be the name of a parameter, as it has another meaning here: choose another one"
+                )
             if start is None and name not in cls._from_data:
                 raise TypeError(f"{where}: the parameter {name!r} needs a value to start from")
         unknown = sorted(set(cls.per_input) - set(cls._declared_names()))
         if unknown:
-            raise TypeError(f"{where}: per_input names {', '.join(unknown)}, which is no parameter")
+            raise TypeError(f"{where}: per_input names {', '.join(unknown)}, which is not a parameter")
         if cls.differentiation not in ("differences", "jax", "autograd"):
             raise TypeError(
                 f"{where}: differentiation is {cls.differentiation!r}; it must be one of "
@@ -126,6 +129,20 @@ class Own(Spec):
             raise ValueError(f"{where} has {array.dtype} elements; they must be real numbers")
         return np.ascontiguousarray(array, dtype=np.float64)
 
+    def _known(self, what: str, found: Mapping[str, Any], names: Collection[str]) -> None:
+        """Refuses slopes by name, as a method gave them, of which some are missing."""
+        missing = [name for name in names if name not in found]
+        if missing:
+            raise ValueError(f"{self._what} {type(self).__name__}: {what} lacks {', '.join(missing)}")
+
+    def _of_parameters(self, found: Mapping[str, Any], named: Mapping[str, Any]) -> Array:
+        """Slopes of all parameters, one after the other."""
+        slopes = [
+            np.atleast_1d(self._array(f"the slope of {name}", found[name], np.shape(value)))
+            for name, value in named.items()
+        ]
+        return np.concatenate(slopes) if slopes else np.zeros(0)
+
     # specifications
 
     def to_dict(self) -> dict[str, Any]:
@@ -163,7 +180,7 @@ def found_class(base: type[Own], path: str) -> type[Any]:
     module, _, name = path.partition(":")
     what = base._what
     if not all(part.isidentifier() for part in module.split(".")):
-        raise ValueError(f"the class of the {what} is said to be {path!r}, which is no path to a class")
+        raise ValueError(f"the class of the {what} is said to be {path!r}, which is not a path to a class")
     if module == "__main__" or "<locals>" in name:
         raise ValueError(
             f"the {what}'s class `{name}` was defined in a {'script or notebook' if module == '__main__' else 'function'}, "
@@ -183,6 +200,35 @@ def found_class(base: type[Own], path: str) -> type[Any]:
             f"the module `{module}` has no {what} `{name}` (a subclass of {base.__module__.replace('._custom', '')}.Custom)"
         )
     return found
+
+
+def pulled(
+    by: str, value: Callable[..., Any], G: Array, arrays: Mapping[str, Array], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Slopes of ``sum(G * value(*arrays, **named))`` by name, with the package ``by``: jax or autograd."""
+    names = list(named)
+
+    def of(everything: tuple[Any, ...]) -> Any:
+        count = len(arrays)
+        return value(*everything[:count], **dict(zip(names, everything[count:])))
+
+    start = (*arrays.values(), *named.values())
+    if by == "jax":
+        jax = importlib.import_module("jax")
+        found, pull = jax.vjp(of, start)
+        (slopes,) = pull(jax.numpy.asarray(G, dtype=found.dtype))
+    else:
+        pull, _ = importlib.import_module("autograd").make_vjp(of)(start)
+        slopes = pull(G)
+    return dict(zip([*arrays, *names], slopes))
+
+
+def slopes_said(part: Own, method: str, of: str) -> list[str]:
+    """A sentence for what does not say its slopes by a method itself; ``of`` is what differences are of."""
+    if part._defines(method):
+        return []
+    way = f"central differences of its {of}" if part.differentiation == "differences" else part.differentiation
+    return [f"{part._what} {type(part).__name__}: slopes by {way}"]
 
 
 def made(base: type[Own], path: str, options: str) -> Any:

@@ -100,7 +100,7 @@ def _written(name: str, dimension: Any) -> dict[str, Any]:
         return {"name": name, "range": {"real": own}}
     if isinstance(dimension, Integer):
         ends = {"low": dimension.low, "high": dimension.high}
-        if any(int(end) != end for end in ends.values()):
+        if any(not math.isfinite(end) or int(end) != end for end in ends.values()):
             raise ValueError(f"input {name!r}: the range of an Integer has whole ends, not {dimension}")
         whole_ends: dict[str, Any] = {key: int(end) for key, end in ends.items()}
         return {"name": name, "range": {"integer": {**whole_ends, "log": bool(dimension.log)}}}

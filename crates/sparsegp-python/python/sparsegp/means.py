@@ -16,7 +16,6 @@ True
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Mapping
 from typing import Any, ClassVar, Optional, Union
@@ -113,42 +112,10 @@ class Custom(own.Own, Mean):
         if self._defines("gradients"):
             found = self.gradients(own_g, X, **named)
         else:
-            found = _BY[self.differentiation](self, own_g, X, named)
-        missing = [name for name in (*named, "X") if name not in found]
-        if missing:
-            raise ValueError(f"mean function {type(self).__name__}: gradients(G, X) lacks {', '.join(missing)}")
-        slopes = [
-            np.atleast_1d(self._array(f"the slope of {name}", found[name], np.shape(value)))
-            for name, value in named.items()
-        ]
+            found = own.pulled(self.differentiation, self.value, own_g, {"X": X}, named)
+        self._known("gradients(G, X)", found, (*named, "X"))
         x = self._array("the slope of X", found["X"], X.shape)
-        return np.concatenate(slopes) if slopes else np.zeros(0), x
-
-
-def _by_jax(mean: Custom, G: Array, X: Array, named: dict[str, Any]) -> dict[str, Any]:
-    jax = importlib.import_module("jax")
-
-    def value(X: Any, parameters: dict[str, Any]) -> Any:
-        return mean.value(X, **parameters)
-
-    found, pull = jax.vjp(value, X, named)
-    x, slopes = pull(jax.numpy.asarray(G, dtype=found.dtype))
-    return {**slopes, "X": x}
-
-
-def _by_autograd(mean: Custom, G: Array, X: Array, named: dict[str, Any]) -> dict[str, Any]:
-    make_vjp = importlib.import_module("autograd").make_vjp
-
-    def value(everything: tuple[Any, ...]) -> Any:
-        X, *numbers = everything
-        return mean.value(X, **dict(zip(named, numbers)))
-
-    pull, _ = make_vjp(value)((X, *named.values()))
-    x, *slopes = pull(G)
-    return {**dict(zip(named, slopes)), "X": x}
-
-
-_BY = {"jax": _by_jax, "autograd": _by_autograd}
+        return self._of_parameters(found, named), x
 
 
 def made(path: str, options: str) -> Custom:
@@ -169,8 +136,4 @@ def as_mean(text: str) -> Union[str, Mean]:
 
 def slopes_of_mean(mean: object) -> list[str]:
     """A sentence for a mean function of one's own that does not say its slopes itself."""
-    if not isinstance(mean, Custom) or mean._defines("gradients"):
-        return []
-    by = mean.differentiation
-    way = "central differences of its values" if by == "differences" else by
-    return [f"mean function {type(mean).__name__}: slopes by {way}"]
+    return own.slopes_said(mean, "gradients", "values") if isinstance(mean, Custom) else []

@@ -88,7 +88,13 @@ def check_mean(mean: Mean, X: ArrayLike, outputs: int = 1) -> None:
     ------
     AssertionError
         That says what is wrong first.
+    TypeError
+        For the name of a built-in mean function.
     ValueError
         For values that are not finite or depend on other rows, and for slopes that are far off.
     """
+    if not isinstance(mean, Mean):
+        raise TypeError(
+            f"mean is {mean!r}; it must be a mean function of your own, an object of a subclass of means.Custom"
+        )
     _core.check_mean(mean.to_json(), matrix(X), whole("outputs", outputs, 1))

@@ -6,13 +6,15 @@ use rand::Rng;
 
 /// Latin hypercubes of which the one is taken whose nearest points are farthest apart.
 const TRIES: usize = 50;
+/// Distances that are looked at, in all tries together.
+const DISTANCES: usize = 1_000_000;
 
 /// Parts of the ranges of so many points, of which every range has one in each of as many equal shares (McKay, Beckman & Conover
 /// 1979); the best of some by the least distance of two points (Morris & Mitchell 1995).
 pub(super) fn latin_hypercube(space: &Space, count: usize, rng: &mut impl Rng) -> Vec<Vec<f64>> {
     let inputs = space.dimensions().len();
     let mut best = (f64::NEG_INFINITY, Vec::new());
-    for _ in 0..TRIES {
+    for _ in 0..TRIES.min(DISTANCES / count.pow(2).max(1)).max(1) {
         let mut points = vec![vec![0.0; inputs]; count];
         for q in 0..inputs {
             let places = permutation(rng, count, count);

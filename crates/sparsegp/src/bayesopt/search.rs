@@ -256,10 +256,11 @@ impl Search<'_> {
         for _ in 0..STEPS {
             let near = self.neighbours(&best.1);
             let (values, _) = (self.score)(&near, false)?;
-            let mut all = values.into_iter().zip(near).filter(|(_, parts)| !self.is_taken(parts));
+            let all = values.into_iter().zip(near);
+            let mut all = all.filter(|(value, parts)| !value.is_nan() && !self.is_taken(parts));
             let Some(first) = all.next() else { return Ok(()) };
             let next = all.fold(first, |a, b| if b.0 > a.0 { b } else { a });
-            if next.0.is_nan() || next.0 <= best.0 {
+            if next.0 <= best.0 {
                 return Ok(());
             }
             *best = next;

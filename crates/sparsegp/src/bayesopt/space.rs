@@ -48,7 +48,7 @@ pub struct Space {
 }
 
 /// Whole numbers beyond which differences of 1 are lost.
-const LARGEST: i64 = 1 << 52;
+const LARGEST: u64 = 1 << 52;
 /// Standard deviation of a uniform number between 0 and 1 has this inverse: inputs of models have a spread of 1.
 const UNIFORM: f64 = 3.464_101_615_137_754_6;
 
@@ -112,7 +112,7 @@ impl Dimension {
                 }
             }
             Range::Integer { low, high, log } => {
-                if low >= high || low.abs() > LARGEST || high.abs() > LARGEST {
+                if low >= high || low.unsigned_abs().max(high.unsigned_abs()) > LARGEST {
                     return wrong(format!(
                         "its range goes from {low} to {high}; give two whole numbers of at most 2⁵², the smaller one first"
                     ));
@@ -161,7 +161,7 @@ impl Dimension {
             Range::Real { high, .. } if part > 1.0 - END => *high,
             Range::Real { low, high, log: false } => (low + part * (high - low)).clamp(*low, *high),
             Range::Real { low, high, log: true } => {
-                (low.ln() + part * (high / low).ln()).exp().clamp(*low, *high)
+                (low.ln() + part * (high.ln() - low.ln())).exp().clamp(*low, *high)
             }
             Range::Integer { low, high, log } => {
                 let (low, high) = (*low as f64, *high as f64);
@@ -177,7 +177,9 @@ impl Dimension {
     pub(super) fn part(&self, value: f64) -> f64 {
         let part = match &self.range {
             Range::Real { low, high, log: false } => (value - low) / (high - low),
-            Range::Real { low, high, log: true } => (value / low).ln() / (high / low).ln(),
+            Range::Real { low, high, log: true } => {
+                (value.ln() - low.ln()) / (high.ln() - low.ln())
+            }
             Range::Integer { low, high, log } => {
                 let (a, b) = (*low as f64 - 0.5, *high as f64 + 0.5);
                 if *log { (value / a).ln() / (b / a).ln() } else { (value - a) / (b - a) }
@@ -194,9 +196,9 @@ impl Dimension {
         };
         match &self.range {
             // ends that were written with fewer digits
-            Range::Real { low, high, .. } => {
-                let slack = 1e-9 * (high - low);
-                match value >= low - slack && value <= high + slack {
+            Range::Real { low, high, log } => {
+                let slack = |end: f64| 1e-9 * if *log { end } else { high - low };
+                match value >= low - slack(*low) && value <= high + slack(*high) {
                     true => Ok(()),
                     false => wrong(format!("from {low} to {high}")),
                 }

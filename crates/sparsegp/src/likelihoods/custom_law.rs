@@ -128,8 +128,8 @@ impl Law {
                 law.cumulative.push(sum);
                 quiet = if p < 1e-17 * sum { quiet + 1 } else { 0 };
                 // beside many zeros the other counts may begin far away
-                let all = sum > 1.0 - 1e-6 || (sum > 0.5 && quiet > GAP);
-                if !matches!(support, Support::Classes(_)) && quiet > 0 && all {
+                let all = (quiet > 0 && sum > 1.0 - 1e-6) || quiet > GAP || p.is_nan();
+                if !matches!(support, Support::Classes(_)) && all {
                     return law;
                 }
             }

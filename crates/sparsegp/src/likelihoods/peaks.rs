@@ -15,6 +15,9 @@ pub struct Peak {
 /// The largest value with its neighbours.
 fn around(t: &[f64], logs: &[f64]) -> ([f64; 3], [f64; 3]) {
     let known = |i: usize| if logs[i].is_nan() { f64::NEG_INFINITY } else { logs[i] };
+    if t.is_empty() {
+        return ([f64::NAN; 3], [f64::NEG_INFINITY; 3]);
+    }
     let best = (0..t.len()).max_by(|a, b| known(*a).total_cmp(&known(*b))).unwrap_or(0);
     let near = [best.saturating_sub(1), best, (best + 1).min(t.len() - 1)];
     (near.map(|i| t[i]), near.map(|i| logs[i]))

@@ -1,4 +1,4 @@
-use super::tests::{KERNELS, Problem, places, same};
+use super::tests::{KERNELS, Problem, places};
 use super::*;
 use crate::kernels::covariances;
 use crate::linalg::{Cholesky, Jitter, Mat, MatRef, dot, product};
@@ -331,9 +331,12 @@ fn joint_draws_have_the_joint_moments() {
     let (mean, covariance) = (joint.mean(), joint.covariance());
     let (marginal, variance) = own.nearest(9).marginals(new.as_ref()).unwrap();
     // the first place of the order is given its rows alone
-    same(&joint.mean(), &mean, "mean");
     let first = (0..6).filter(|i| (variance[*i] - covariance[(*i, *i)]).abs() < 1e-12);
-    assert!(first.count() > 0 && (&marginal - &mean).norm_max() < 0.1);
+    let first: Vec<usize> = first.collect();
+    assert!(!first.is_empty());
+    for i in first {
+        assert!((marginal[(i, 0)] - mean[(i, 0)]).abs() < 1e-12, "{i}");
+    }
     let mut rng = rng::stream(3, "draws");
     let count = 40_000;
     let mut second = Mat::<f64>::zeros(6, 6);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -110,44 +109,13 @@ class Custom(own.Own, Kernel):
         if self._defines("gradients"):
             found = self.gradients(G, X, Z, **named)
         else:
-            found = _BY[self.differentiation](self, G, X, Z, named)
-        missing = [name for name in (*named, "X", "Z") if name not in found]
-        if missing:
-            raise ValueError(f"kernel {type(self).__name__}: gradients(G, X, Z) lacks {', '.join(missing)}")
-        slopes = [
-            np.atleast_1d(self._array(f"the slope of {name}", found[name], np.shape(value)))
-            for name, value in named.items()
-        ]
+            arrays = {"X": X, "Z": Z}
+            found = own.pulled(self.differentiation, self.value, G, arrays, named)
+        self._known("gradients(G, X, Z)", found, (*named, "X", "Z"))
         x, z = (
             self._array(f"the slope of {name}", found[name], rows.shape) for name, rows in (("X", X), ("Z", Z))
         )
-        return np.concatenate(slopes) if slopes else np.zeros(0), x, z
-
-
-def _by_jax(kernel: Custom, G: Array, X: Array, Z: Array, named: dict[str, Any]) -> dict[str, Any]:
-    jax = importlib.import_module("jax")
-
-    def value(X: Any, Z: Any, parameters: dict[str, Any]) -> Any:
-        return kernel.value(X, Z, **parameters)
-
-    found, pull = jax.vjp(value, X, Z, named)
-    x, z, slopes = pull(jax.numpy.asarray(G, dtype=found.dtype))
-    return {**slopes, "X": x, "Z": z}
-
-
-def _by_autograd(kernel: Custom, G: Array, X: Array, Z: Array, named: dict[str, Any]) -> dict[str, Any]:
-    make_vjp = importlib.import_module("autograd").make_vjp
-
-    def value(everything: tuple[Any, ...]) -> Any:
-        X, Z, *numbers = everything
-        return kernel.value(X, Z, **dict(zip(named, numbers)))
-
-    pull, _ = make_vjp(value)((X, Z, *named.values()))
-    x, z, *slopes = pull(G)
-    return {**dict(zip(named, slopes)), "X": x, "Z": z}
-
-
-_BY = {"jax": _by_jax, "autograd": _by_autograd}
+        return self._of_parameters(found, named), x, z
 
 
 def made(path: str, options: str) -> Custom:
@@ -165,10 +133,4 @@ def custom_parts(kernel: Kernel) -> list[Custom]:
 
 def slopes_of_parts(kernel: Kernel) -> list[str]:
     """A sentence for each kernel of one's own that does not say its slopes itself."""
-    found = []
-    for part in custom_parts(kernel):
-        if not part._defines("gradients"):
-            by = part.differentiation
-            way = "central differences of its values" if by == "differences" else by
-            found.append(f"kernel {type(part).__name__}: slopes by {way}")
-    return found
+    return [text for part in custom_parts(kernel) for text in own.slopes_said(part, "gradients", "values")]

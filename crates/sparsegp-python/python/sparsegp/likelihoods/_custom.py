@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
+import functools
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Union
 
@@ -80,6 +81,12 @@ class Custom(own.Own, Likelihood):
                 f"{where}: support is {cls.support!r}; it must be 'real', 'positive', 'counts', ('interval', low, high) "
                 "or ('classes', count)"
             )
+        if kind == "interval" and not (all(map(math.isfinite, ends)) and ends[0] < ends[1]):
+            raise TypeError(
+                f"{where}: an interval goes from one finite number to a larger one, not {cls.support!r}"
+            )
+        if kind == "classes" and (isinstance(ends[0], bool) or not isinstance(ends[0], int) or ends[0] < 2):
+            raise TypeError(f"{where}: the number of classes is a whole number from 2, not {ends[0]!r}")
         for name in ("latents", "points"):
             number = getattr(cls, name)
             if isinstance(number, bool) or not isinstance(number, int) or number < 1:
@@ -135,10 +142,12 @@ class Custom(own.Own, Likelihood):
         if self._defines("slopes"):
             found = self.slopes(y, latent, **named)
         else:
-            found = _BY[self.differentiation](self, y, latent, named)
-        missing = [name for name in (*named, "f") if name not in found]
-        if missing:
-            raise ValueError(f"likelihood {type(self).__name__}: slopes(y, f) lacks {', '.join(missing)}")
+            # rows are independent: parameters of their own tell the slope of every row
+            ones = np.ones(len(y))
+            rows = {name: value * ones for name, value in named.items()}
+            value = functools.partial(self.log_density, y)
+            found = own.pulled(self.differentiation, value, ones, {"f": latent}, rows)
+        self._known("slopes(y, f)", found, (*named, "f"))
         own_slopes = [self._array(f"the slope of {name}", found[name], (len(y),)) for name in named]
         of_f = self._array("the slope of f", found["f"], latent.shape).reshape(len(y), -1)
         return of_f, np.stack(own_slopes, axis=1) if own_slopes else np.zeros((len(y), 0))
@@ -153,36 +162,9 @@ class Custom(own.Own, Likelihood):
 
 
 def _support(support: Union[str, tuple[Any, ...]]) -> tuple[str, tuple[Any, ...]]:
-    return (support, ()) if isinstance(support, str) else (support[0], tuple(support[1:]))
-
-
-def _by_jax(likelihood: Custom, y: Array, f: Array, named: dict[str, Any]) -> dict[str, Any]:
-    jax = importlib.import_module("jax")
-    ones = np.ones(len(y))
-
-    def each(f: Any, parameters: dict[str, Any]) -> Any:
-        return likelihood.log_density(y, f, **parameters)
-
-    # rows are independent: parameters of their own tell the slope of every row
-    found, pull = jax.vjp(each, f, {name: value * ones for name, value in named.items()})
-    of_f, slopes = pull(jax.numpy.asarray(ones, dtype=found.dtype))
-    return {**slopes, "f": of_f}
-
-
-def _by_autograd(likelihood: Custom, y: Array, f: Array, named: dict[str, Any]) -> dict[str, Any]:
-    make_vjp = importlib.import_module("autograd").make_vjp
-    ones = np.ones(len(y))
-
-    def each(everything: tuple[Any, ...]) -> Any:
-        f, *numbers = everything
-        return likelihood.log_density(y, f, **dict(zip(named, numbers)))
-
-    pull, _ = make_vjp(each)((f, *(value * ones for value in named.values())))
-    of_f, *slopes = pull(ones)
-    return {**dict(zip(named, slopes)), "f": of_f}
-
-
-_BY = {"jax": _by_jax, "autograd": _by_autograd}
+    if isinstance(support, str):
+        return support, ()
+    return (str(support[0]), tuple(support[1:])) if support else ("", ())
 
 
 def made(path: str, options: str) -> Custom:
@@ -192,8 +174,4 @@ def made(path: str, options: str) -> Custom:
 
 def slopes_of(likelihood: Any) -> list[str]:
     """A sentence for a likelihood of one's own that does not say its slopes itself."""
-    if not isinstance(likelihood, Custom) or likelihood._defines("slopes"):
-        return []
-    by = likelihood.differentiation
-    way = "central differences of its log density" if by == "differences" else by
-    return [f"likelihood {type(likelihood).__name__}: slopes by {way}"]
+    return own.slopes_said(likelihood, "slopes", "log density") if isinstance(likelihood, Custom) else []

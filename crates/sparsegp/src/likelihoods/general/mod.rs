@@ -437,7 +437,12 @@ impl<D: Density> General<D> {
         let y: Vec<f64> = targets.iter().map(|t| t.y).filter(|y| !y.is_nan()).collect();
         let count = ROWS.min(y.len());
         let y: Vec<f64> = (0..count).map(|i| y[i * y.len() / count]).collect();
-        let start = self.density.start(&y);
+        let (start, latents) = (self.density.start(&y), self.latents());
+        if start.len() != latents || start.iter().any(|f| !f.is_finite()) {
+            return Err(self.wrong(&format!(
+                "starts at {start:?}; `start` must give {latents} finite numbers, one for each latent function"
+            )));
+        }
         let f = Mat::from_fn(count, start.len(), |i, k| start[k] + 0.1 * i as f64 - 0.2);
         let log = self.log(&y, f.as_ref());
         if let Some(i) = log.iter().position(|g| g.is_nan() || *g == f64::INFINITY) {
@@ -452,7 +457,8 @@ impl<D: Density> General<D> {
             self.tried_slopes(&y, f.as_ref())?;
         }
         let mass = self.law(&start, &vec![0.0; start.len()]).mass();
-        if (mass - 1.0).abs() > 1e-3 {
+        // also where it is no number
+        if (mass - 1.0).abs().partial_cmp(&1e-3) != Some(std::cmp::Ordering::Less) {
             return Err(self.wrong(&format!(
                 "has a density whose integral over y is {mass:.4} at f = {}, and it must be 1: `log_density` needs its constants",
                 start[0]

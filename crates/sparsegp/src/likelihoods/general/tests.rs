@@ -145,8 +145,13 @@ fn they_are_those_of_the_built_in_likelihoods() {
             for (mean, variance) in [(0.3, 0.4), (-0.7, 1.3), (1.1, 1e-9), (0.2, 0.0)] {
                 let found = expect(&own, target(y), mean, variance);
                 let expected = expect(&*reference, target(y), mean, variance);
-                for (a, b) in found.iter().zip(expected) {
-                    assert!((a - b).abs() < 2e-6 * (1.0 + b.abs()), "{found:?} and {expected:?}");
+                for (at, (a, b)) in found.iter().zip(expected).enumerate() {
+                    // the slope in a variance that is nearly 0 is a second difference
+                    let close = if at == 2 && variance < 1e-8 { 2e-6 } else { 1e-7 };
+                    assert!(
+                        (a - b).abs() < close * (1.0 + b.abs()),
+                        "{at}: {found:?} {expected:?}"
+                    );
                 }
                 let (m, v) = ([mean], [variance]);
                 let near = |a: f64, b: f64, what: &str| {

@@ -27,7 +27,7 @@
 //!     }
 //! }
 //!
-//! let mean = General::new(Decay, 1);
+//! let mean = General::new(Decay, 1, 1);
 //! let (x, mut out) = (Mat::from_fn(2, 1, |i, _| i as f64), Mat::zeros(2, 1));
 //! mean.evaluate(x.as_ref(), out.as_mut());
 //! assert!((out[(1, 0)] - (-0.5f64).exp()).abs() < 1e-15);
@@ -95,6 +95,7 @@ pub struct General<F> {
     /// Ranges as the function gave them.
     ranges: Vec<Transform>,
     inputs: usize,
+    outputs: usize,
 }
 
 /// Rows that are looked at before a fit.
@@ -103,12 +104,12 @@ const ROWS: usize = 5;
 const CLOSE: f64 = 1e-4;
 
 impl<F: Function> General<F> {
-    /// Of D inputs, with its starting values.
-    pub fn new(function: F, inputs: usize) -> Self {
+    /// Makes the mean function of D inputs and P outputs, with its starting values.
+    pub fn new(function: F, inputs: usize, outputs: usize) -> Self {
         let (names, params): (Vec<String>, Vec<Param>) =
             function.parameters(inputs).into_iter().unzip();
         let ranges = params.iter().map(Param::natural).collect();
-        Self { function, names, params, ranges, inputs }
+        Self { function, names, params, ranges, inputs, outputs }
     }
 
     /// Reads what [`Mean::to_json`] writes: the parameters. The function itself is code and comes with `function`, as do its
@@ -117,7 +118,7 @@ impl<F: Function> General<F> {
     /// # Errors
     /// [`Error::Invalid`] for an unknown entry, [`Error::InvalidParameter`] for bad values.
     pub fn read(function: F, args: &Args<'_>) -> Result<Self> {
-        let mut own = Self::new(function, args.inputs);
+        let mut own = Self::new(function, args.inputs, args.outputs);
         let entries = own.function.entries();
         args.read(own.params_mut(), entries.keys().map(String::as_str))?;
         Ok(own)
@@ -226,8 +227,8 @@ impl<F: Function> Mean for General<F> {
     }
 
     fn add_slopes(&self, x: MatRef<f64>, output: usize, mut out: MatMut<f64>) {
-        // the outputs up to this one: how many there are beyond makes no difference to it
-        let weights = Mat::from_fn(x.nrows(), output + 1, |_, p| f64::from(u8::from(p == output)));
+        let one = |_, p: usize| f64::from(u8::from(p == output));
+        let weights = Mat::from_fn(x.nrows(), self.outputs, one);
         self.pull_inputs(x, weights.as_ref(), out.rb_mut());
     }
 
@@ -239,8 +240,8 @@ impl<F: Function> Mean for General<F> {
         }
     }
 
-    fn check(&self, inputs: usize, _: usize) -> Result<()> {
-        super::check_shape(self, [inputs, 1], [self.inputs, 1])
+    fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
+        super::check_shape(self, [inputs, outputs], [self.inputs, self.outputs])
     }
 
     fn trial(&self, x: MatRef<f64>, outputs: usize) -> Result<()> {

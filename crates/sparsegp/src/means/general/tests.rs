@@ -68,7 +68,7 @@ fn rows() -> Mat<f64> {
 fn values_and_slopes_are_right() {
     for slopes in [false, true] {
         for outputs in [1, 3] {
-            let mean = General::new(Own { slopes, wrong: None }, 2);
+            let mean = General::new(Own { slopes, wrong: None }, 2, outputs);
             check_mean(&mean, rows().as_ref(), outputs).unwrap();
             mean.trial(rows().as_ref(), outputs).unwrap();
         }
@@ -87,13 +87,13 @@ fn what_is_wrong_is_found() {
         ("rows", "it must look at every row by itself"),
         ("slope", "in `rate`"),
     ] {
-        let own = General::new(Own { slopes: true, wrong: Some(wrong) }, 2);
+        let own = General::new(Own { slopes: true, wrong: Some(wrong) }, 2, 2);
         let error = own.trial(rows().as_ref(), 2).unwrap_err().to_string();
         assert!(error.contains(words) && error.contains("`own`"), "{wrong}: {error}");
         check_mean(&own, rows().as_ref(), 2).unwrap_err();
     }
-    let own = General::new(Own { slopes: true, wrong: None }, 2);
-    assert!(own.check(3, 1).is_err() && own.check(2, 5).is_ok());
+    let own = General::new(Own { slopes: true, wrong: None }, 2, 5);
+    assert!(own.check(3, 5).is_err() && own.check(2, 1).is_err() && own.check(2, 5).is_ok());
 }
 
 #[test]
