@@ -133,7 +133,7 @@ class Optimiser:
     """Bayesian optimisation by ask and tell.
 
     A Gaussian process says what the trials so far tell of the objective elsewhere, and the point is tried next that promises most.
-    Points that were asked for and not told of are under way, and others keep away from them. The same trials and ``random_state``
+    Points that were asked for and not yet reported are under way, and others keep away from them. The same trials and ``random_state``
     give the same points.
 
     Parameters
@@ -270,7 +270,7 @@ class Optimiser:
 
     @property
     def trials(self) -> list[Trial]:
-        """All trials, in the order in which they were asked for or told of."""
+        """Return all trials, in the order in which they were asked for or reported."""
         return [self._trial(point, values) for point, values in self._search.trials()]
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:

@@ -2,7 +2,7 @@
 //!
 //! A Gaussian process says what the trials so far tell of the objective at every other point, and the point is tried next that
 //! promises most ([`Acquisition`]). [`Optimiser::ask`] gives points, [`Optimiser::tell`] takes what came of them; points that
-//! were asked for and not told of are under way, and others keep away from them.
+//! were asked for and not yet reported are under way, and others keep away from them.
 //!
 //! ```
 //! use sparsegp::bayesopt::{Optimiser, Options, Space};

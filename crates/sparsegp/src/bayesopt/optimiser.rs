@@ -50,7 +50,7 @@ pub struct Optimiser {
     space: Space,
     options: Options,
     trials: Vec<Trial>,
-    /// Models of all trials that are told of; none while it is not known whether there are some.
+    /// Models of all reported trials; none while it is not known whether there are some.
     #[serde(skip)]
     models: Option<Option<Arc<Models>>>,
 }
@@ -106,7 +106,7 @@ impl Optimiser {
         &self.options
     }
 
-    /// All trials, in the order in which they were asked for or told of.
+    /// Returns all trials, in the order in which they were asked for or reported.
     pub fn trials(&self) -> &[Trial] {
         &self.trials
     }
@@ -237,7 +237,7 @@ impl Optimiser {
         points.iter().try_for_each(|point| self.space.check(point))?;
         let Some(models) = self.learnt()? else {
             return Err(Error::Invalid(
-                "there is no model yet: tell of at least two trials with different values of the objective".into(),
+                "there is no model yet: report at least two trials with different values of the objective first".into(),
             ));
         };
         let parts: Vec<_> = points.iter().map(|point| self.space.parts(point)).collect();

@@ -76,7 +76,7 @@ impl Options {
             self.constraints.iter().map(|own| &own.name).collect();
         if names.len() < self.constraints.len() {
             return Err(Error::Invalid(
-                "every constraint has an outcome of its own: one is named twice".into(),
+                "constraints must have different names: one is named twice".into(),
             ));
         }
         Ok(())

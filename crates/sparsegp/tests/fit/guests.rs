@@ -1,6 +1,7 @@
 //! Kernels, likelihoods and mean functions of other crates: in whole fits, sums, files, and where they are refused.
 
 use crate::support::{arrays, fit, options};
+use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, Standardise};
 use sparsegp::io;
 use sparsegp::kernels::general::{Covariance, General};
