@@ -4,7 +4,6 @@ import pickle
 import subprocess
 import sys
 import textwrap
-import threading
 from pathlib import Path
 
 import numpy as np
