@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const NAME: &str = "python";
-/// Entries that are no parameters.
+/// Entries that are not parameters.
 const CLASS: &str = "class";
 const OPTIONS: &str = "options";
 

@@ -41,7 +41,7 @@ pub fn explain(
                     let all: Vec<&str> = columns.iter().map(|own| own.name.as_str()).collect();
                     let all = all.join(", ");
                     let text = format!(
-                        "inputs has {name:?}, which is no input of the model; it has {all}"
+                        "inputs has {name:?}, which is not an input of the model; it has {all}"
                     );
                     return Err(PyValueError::new_err(text));
                 }

@@ -21,7 +21,7 @@ class Bell(kernels.Custom):
 
 
 class Sloped(Bell):
-    """The same with variances and slopes of its own."""
+    """The same with its own variances and slopes."""
 
     def diag(self, X, variance, lengthscales):
         return np.full(len(X), variance)
@@ -38,7 +38,7 @@ class Sloped(Bell):
 
 
 class Cauchy(kernels.Custom):
-    """(1 + r²)^-beta about a power, with an argument that is no parameter, a prior and a real number."""
+    """(1 + r²)^-beta about a power, with an argument that is not a parameter, a prior and a real number."""
 
     positive = {"variance": None, "beta": Parameter(0.5, prior=LogNormal(0.0, 1.0))}
     real = {"shift": 0.0}

@@ -22,7 +22,7 @@ class StudentT(likelihoods.Custom):
 
 
 class Poisson(likelihoods.Custom):
-    """As ``poisson`` is, with slopes and moments of its own, and an argument that is no parameter."""
+    """As ``poisson`` is, with its own slopes and moments, and an argument that is not a parameter."""
 
     support = "counts"
 

@@ -17,7 +17,7 @@ class Line(means.Custom):
 
 
 class Decay(means.Custom):
-    """An exponential of the first input, with slopes of its own and an argument that is no parameter."""
+    """An exponential of the first input, with its own slopes and an argument that is not a parameter."""
 
     real = {"height": 1.0}
     positive = {"rate": 0.5}

@@ -84,7 +84,7 @@ def test_inputs_that_depend_on_each_other_are_named():
 
 def test_what_cannot_be_explained_is_refused(product):
     model, X = product
-    with pytest.raises(ValueError, match="no input of the model; it has x0, x1, x2"):
+    with pytest.raises(ValueError, match="not an input of the model; it has x0, x1, x2"):
         explain(model, X, inputs=["weight"])
     with pytest.raises(ValueError, match="points"):
         explain(model, X, points=1)

@@ -30,7 +30,7 @@ def fitted(kernel, method="exact", **further):
 
 
 def run(code, **environment):
-    """A program of its own that knows the kernels of this folder."""
+    """Another program that knows the kernels of this folder."""
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)],
         env={**__import__("os").environ, "PYTHONPATH": str(HERE), **environment},

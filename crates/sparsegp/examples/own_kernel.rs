@@ -11,7 +11,7 @@ use sparsegp::linalg::{Mat, MatMut, MatRef};
 use sparsegp::params::{Param, Role};
 
 /// σ² (1 + ‖x − x′‖²/ℓ²)^−β, functions with long memory, by its values. Slopes are differences of them. (A stationary kernel like
-/// this one is faster, and has slopes of its own, by `kernels::custom::Kappa`.)
+/// this one is faster, and has its own slopes, by `kernels::custom::Kappa`.)
 #[derive(Clone, Debug)]
 struct Cauchy;
 

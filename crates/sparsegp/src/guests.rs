@@ -26,13 +26,13 @@ impl<E: Named> Guests<E> {
         Self(RwLock::new(Vec::new()))
     }
 
-    /// Every entry, those of this crate first.
+    /// Returns every entry, those of this crate first.
     pub fn all(&self) -> Vec<&'static E> {
         let guests = self.0.read().unwrap_or_else(PoisonError::into_inner);
         E::own().iter().chain(guests.iter().copied()).collect()
     }
 
-    /// The entry of a name or alias, in any capitals.
+    /// Finds the entry of a name or alias, in any capitals.
     pub fn find(&self, name: &str) -> Option<&'static E> {
         let name = name.to_ascii_lowercase();
         let called = |e: &&E| e.name() == name || e.aliases().contains(&name.as_str());

@@ -30,7 +30,7 @@ class Own(Spec):
     _required: ClassVar[str]
     # parameters that may start from the data
     _from_data: ClassVar[frozenset[str]] = frozenset()
-    # arguments of the base that are no parameters
+    # arguments of the base that are not parameters
     _further: ClassVar[tuple[str, ...]] = ()
 
     positive: ClassVar[Mapping[str, Any]] = {}
@@ -83,7 +83,7 @@ class Own(Spec):
         Spec.__init__(self, **{name: value})
 
     def _defines(self, method: str) -> bool:
-        """Whether the subclass has a method of its own."""
+        """Return whether the subclass defines a method."""
         base = next(cls for cls in type(self).__mro__ if "_type" in cls.__dict__)
         return getattr(type(self), method) is not getattr(base, method)
 

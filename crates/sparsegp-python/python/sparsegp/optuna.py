@@ -187,7 +187,7 @@ class Sampler(BaseSampler):
             )
             for own in told:
                 self._tell(optimiser, own, known, search_space, bounds)
-            # a study goes on where all points of a finite space were tried
+            # a study continues where all points of a finite space were tried
             if not _exhausted(space, optimiser):
                 break
         point = optimiser.ask()

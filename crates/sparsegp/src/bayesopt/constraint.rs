@@ -18,7 +18,7 @@ pub struct Constraint {
 }
 
 impl Constraint {
-    /// By how much a value is beyond the bound; at most 0 where the constraint holds.
+    /// Returns by how much a value is beyond the bound; at most 0 where the constraint holds.
     pub fn excess(&self, value: f64) -> f64 {
         if self.at_least { self.bound - value } else { value - self.bound }
     }

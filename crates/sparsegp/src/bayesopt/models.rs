@@ -148,7 +148,7 @@ impl Models {
         Ok(hold)
     }
 
-    /// The probability that all constraints hold, and that a trial does not fail, at inputs.
+    /// Returns the probability that all constraints hold, and that a trial does not fail, at inputs.
     pub fn probability(&self, x: &Mat<f64>) -> Result<Vec<f64>> {
         let mut all = vec![1.0; x.nrows()];
         for known in &self.constraints {

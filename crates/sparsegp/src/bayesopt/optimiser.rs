@@ -96,12 +96,12 @@ impl Optimiser {
             .map_err(|e| Error::Invalid(format!("cannot write the search: {e}")))
     }
 
-    /// The space.
+    /// Returns the space.
     pub fn space(&self) -> &Space {
         &self.space
     }
 
-    /// The options.
+    /// Returns the options.
     pub fn options(&self) -> &Options {
         &self.options
     }
@@ -111,12 +111,12 @@ impl Optimiser {
         &self.trials
     }
 
-    /// Trials before there are models.
+    /// Returns the number of trials before there are models.
     pub fn initial(&self) -> usize {
         self.options.initial.unwrap_or(self.space.dimensions().len() + 3)
     }
 
-    /// The next points to try, as many as are asked for. They are under way until [`Optimiser::tell`] or
+    /// Proposes the next points to try, as many as are asked for. They are under way until [`Optimiser::tell`] or
     /// [`Optimiser::forget`].
     ///
     /// # Errors
@@ -195,7 +195,7 @@ impl Optimiser {
         a.len() == b.len() && self.space.same(&self.space.parts(a), &self.space.parts(b))
     }
 
-    /// The best trial of those that keep the constraints, by the posterior mean of the objective, since single values are noisy;
+    /// Returns the best trial of those that keep the constraints, by the posterior mean of the objective, since single values are noisy;
     /// none where no trial does.
     ///
     /// # Errors
@@ -229,7 +229,7 @@ impl Optimiser {
         }))
     }
 
-    /// What is expected of points.
+    /// Predicts the objective at points.
     ///
     /// # Errors
     /// [`Error::Invalid`] while there is no model, and for points that are not in the space; what the fits give.

@@ -153,7 +153,7 @@ impl<'a> Promise<'a> {
         if let Some(success) = &self.models.success {
             let own = Moments::of(&success.posterior, x, slopes)?;
             for i in 0..x.nrows() {
-                // a probit: P = Φ(μ/√(1 + v))
+                // a probit: P = Φ(μ/√(1 + v)) (Rasmussen & Williams 2006, Eq. 3.82)
                 let sd = own.sd[(i, 0)];
                 let wide = (1.0 + sd * sd).sqrt();
                 let Slopes { value, mean, sd: by_wide } =

@@ -24,7 +24,7 @@ const ITERATIONS: usize = 50;
 const ROUNDS: usize = 3;
 /// Parts of the ranges up to which two points are the same.
 const SAME: f64 = 1e-7;
-/// Parts of the ranges up to which a point is no other than one that failed.
+/// Parts of the ranges up to which a point counts as the same as one that failed.
 const NEAR_FAILED: f64 = 1e-3;
 /// Whole numbers that a climb takes for a number first.
 const MANY: u64 = 10;

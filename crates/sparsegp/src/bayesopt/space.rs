@@ -137,7 +137,7 @@ impl Dimension {
         Ok(())
     }
 
-    /// How many values it may have; none for a number.
+    /// Returns how many values it may have; none for a number.
     pub fn levels(&self) -> Option<u64> {
         match &self.range {
             Range::Real { .. } => None,
@@ -259,12 +259,12 @@ impl Space {
         Self::new(all)
     }
 
-    /// The inputs.
+    /// Returns the inputs.
     pub fn dimensions(&self) -> &[Dimension] {
         &self.dimensions
     }
 
-    /// How many points there are; none where an input is a number, or where there are more than 2⁵³.
+    /// Returns how many points there are; none where an input is a number, or where there are more than 2⁵³.
     pub fn points(&self) -> Option<u64> {
         let most = 1_u64 << 53;
         self.dimensions.iter().try_fold(1_u64, |product, own| {

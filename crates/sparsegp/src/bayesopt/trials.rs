@@ -114,7 +114,7 @@ impl Trial {
         !self.is_pending() && self.objective().is_none()
     }
 
-    /// The value of the objective.
+    /// Returns the value of the objective.
     pub fn objective(&self) -> Option<f64> {
         match &self.outcome {
             Outcome::Pending => None,
@@ -122,7 +122,7 @@ impl Trial {
         }
     }
 
-    /// The outcome of a constraint.
+    /// Returns the outcome of a constraint.
     pub fn further(&self, constraint: usize) -> Option<f64> {
         match &self.outcome {
             Outcome::Pending => None,

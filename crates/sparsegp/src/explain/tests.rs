@@ -190,7 +190,7 @@ fn what_cannot_be_explained_is_refused() {
     assert!(explainer.partial(3).unwrap_err().to_string().contains("no column 3"));
 }
 
-/// Of 3 a + b steps of a are lost where bins are empty, and effects of tied values are no means of 0 where bins are halved.
+/// Of 3 a + b steps of a are lost where bins are empty, and effects of tied values do not have the mean 0 where bins are halved.
 #[test]
 fn accumulated_effects_of_few_and_of_tied_rows_are_whole() {
     let x = rows(80, &[(0.0, 1.0), (5.0, 7.0), (0.0, 1.0), (2.0, 2.0)]);

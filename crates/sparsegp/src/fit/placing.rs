@@ -156,7 +156,7 @@ impl Placing<'_> {
         let mut placed = inducing_param(selected.points.as_ref());
         placed.frozen = !self.method.moves_points();
         own.inducing = vec![placed];
-        // neighbours see what points leave unexplained: it is no noise
+        // neighbours see what points leave unexplained: it is not noise
         if flown && free_noise(&own) && !self.method.keeps_rows() {
             widen_noise(&mut own, sample.x.as_ref(), self.engine)?;
         }

@@ -20,7 +20,7 @@ pub struct Args<'a> {
 }
 
 impl Args<'_> {
-    /// An entry.
+    /// Returns an entry.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.entries.get(name)
     }
@@ -117,12 +117,12 @@ pub fn register(entry: Entry) -> Result<()> {
     ENTRIES.register(entry)
 }
 
-/// The names that are known: those of this crate first.
+/// Lists the names that are known: those of this crate first.
 pub fn names() -> Vec<&'static str> {
     ENTRIES.all().into_iter().map(|entry| entry.name).collect()
 }
 
-/// A mean function by name, for D inputs and P outputs, with the parameters that it starts from: 0 in those of this crate.
+/// Makes a mean function by name, for D inputs and P outputs, with the parameters that it starts from: 0 in those of this crate.
 ///
 /// # Errors
 /// [`Error::Invalid`] for an unknown name.
@@ -152,12 +152,12 @@ fn build(
     )))
 }
 
-/// JSON of a mean function: its name and its parameters.
+/// Writes JSON of a mean function: its name and its parameters.
 pub fn to_json(mean: &dyn Mean) -> Value {
     mean.to_json()
 }
 
-/// A mean function from its JSON.
+/// Reads a mean function from its JSON.
 ///
 /// # Errors
 /// [`Error::Invalid`] for an unknown name or entry, [`Error::InvalidParameter`] for bad values.

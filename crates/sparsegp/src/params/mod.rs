@@ -80,7 +80,7 @@ impl Param {
         Self::with(vec![value], Shape::Scalar, Transform::POSITIVE)
     }
 
-    /// A scalar that may be any number.
+    /// Makes a scalar that may be any number.
     pub fn real(value: f64) -> Self {
         Self::with(vec![value], Shape::Scalar, Transform::Identity)
     }

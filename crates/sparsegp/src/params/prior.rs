@@ -106,7 +106,7 @@ impl Param {
     /// Gives the parameter a prior, or takes it away. A uniform one bounds the values too, and its bounds go with it.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] for a prior that is no density, or a uniform one outside of the parameter's range.
+    /// [`Error::InvalidParameter`] for a prior that is not a density, or a uniform one outside of the parameter's range.
     pub fn set_prior(&mut self, path: &str, prior: Option<Prior>) -> crate::error::Result<()> {
         let invalid = |reason| Error::InvalidParameter { path: path.to_owned(), reason };
         if let Some(prior) = &prior {
@@ -236,7 +236,7 @@ impl Prior {
         }
     }
 
-    /// The ends of where the density is not 0, if it has ends.
+    /// Returns the ends of where the density is not 0, if it has ends.
     pub fn support(&self) -> Option<[f64; 2]> {
         match *self {
             Prior::Uniform { low, high } => Some([low, high]),
@@ -297,6 +297,7 @@ impl Prior {
             Prior::Uniform { low, high } if x >= low && x <= high => -(high - low).ln(),
             Prior::Uniform { .. } => f64::NEG_INFINITY,
             // p(x) = eᵗ E₁(t) / {τ √(2π³)} with t = x²/2τ²
+            // eᵗE₁(t)/(τ√2π³), t = x²/2τ² (Carvalho, Polson & Scott 2010, proof of Theorem 1)
             Prior::Horseshoe { scale } => {
                 let t = horseshoe_argument(x, scale);
                 scaled_exponential_integral(t).ln() - scale.ln() - LOG_PI - HALF_LOG_2PI

@@ -357,12 +357,12 @@ fn a_uniform_prior_bounds_its_parameter() {
     let mut back = Param::positive(1.0);
     back.read_json("p", &p.to_json(Transform::POSITIVE)).unwrap();
     assert_eq!(back.to_json(Transform::POSITIVE), p.to_json(Transform::POSITIVE));
-    // what a positive number has by nature is no bound
+    // what a positive number has by nature is not a bound
     p.set_prior("p", uniform(0.0, 2.0)).unwrap();
     assert_eq!((p.bounds().min, p.bounds().max), (None, Some(2.0)));
     p.set_prior("p", Some(Prior::HalfCauchy { scale: 1.0 })).unwrap();
     assert!(!p.bounds().any());
-    // narrower bounds of its own stay
+    // its own narrower bounds stay
     let json = serde_json::json!({"value": 1.5, "min": 1.0, "prior": {"type": "uniform", "low": 0.5, "high": 3.0}});
     p.read_json("p", &json).unwrap();
     assert_eq!((p.bounds().min, p.bounds().max), (Some(1.0), Some(3.0)));

@@ -1,8 +1,10 @@
 //! Inducing points for what is far, neighbours for the rest.
 //!
 //! With u = Lv of inducing points, v ~ N(0, I), and φᵢ = L⁻¹k(Z, xᵢ), a function of mean 0 is φᵢᵀv + gᵢ, where g has the
-//! covariance k(xᵢ, xⱼ) − φᵢᵀφⱼ and knows nothing of v. Only g, with the noise, is approximated by neighbours (Sang & Huang 2012, Zhang, Sang &
-//! Huang 2019; with Vecchia's approximation Gyger, Furrer & Sigrist 2025). Each row before which c is, with G_cc = K_cc − Φ_cᵀΦ_c + diag s_c,
+//! covariance k(xᵢ, xⱼ) − φᵢᵀφⱼ and is independent of v. Only g, with the noise, is
+//! approximated by neighbours (Sang & Huang 2012; Zhang, Sang & Huang 2019; with Vecchia's approximation
+//! Gyger, Furrer & Sigrist 2025). For row i, given the rows c among those before it, with
+//! G_cc = K_cc − Φ_cᵀΦ_c + diag s_c,
 //!
 //! ```text
 //! eᵢ = (rᵢ − bᵢᵀr_c)/√dᵢ      Eᵢ = (φᵢ − Φ_c bᵢ)/√dᵢ      rows of e (N×P) and columns of E (M×N)

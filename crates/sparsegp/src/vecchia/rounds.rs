@@ -1,4 +1,4 @@
-//! Blocks of a plan on all threads, and what they contribute in an order of its own.
+//! Blocks of a plan on all threads, and what they contribute in a fixed order.
 
 use super::density::Density;
 use super::{Block, Plan};

@@ -57,7 +57,7 @@ class Custom(own.Own, Kernel):
         The input columns that the kernel sees, by index or name; by default all.
     **values : float, sequence of float or Parameter
         Where parameters start, by name. A subclass may take further arguments (its own ``__init__`` sets them as attributes of
-        the same names): numbers and texts that are no parameters.
+        the same names): numbers and texts that are not parameters.
     """
 
     _type = "python"

@@ -99,7 +99,7 @@ pub trait Covariance: Clone + Send + Sync + std::fmt::Debug + 'static {
         let _ = (parameters, x, z, weights, slopes);
     }
 
-    /// Further entries of the specification, which the builder of the kernel reads: what is no parameter.
+    /// Further entries of the specification, which the builder of the kernel reads: what is not a parameter.
     fn entries(&self) -> Map<String, Value> {
         Map::new()
     }
@@ -136,7 +136,7 @@ pub struct General<C> {
 }
 
 impl<C: Covariance> General<C> {
-    /// A kernel of all inputs with its starting values.
+    /// Makes a kernel of all inputs, with its starting values.
     ///
     /// # Errors
     /// None that inputs can cause.
@@ -166,7 +166,7 @@ impl<C: Covariance> General<C> {
         Ok(Self { covariance, names, params, ranges, dims, dims_given })
     }
 
-    /// The function.
+    /// Returns the function.
     pub fn covariance(&self) -> &C {
         &self.covariance
     }

@@ -1,4 +1,5 @@
 //! E[log p(y | f)] of many rows with slopes: by [`integrals`] of one latent function, by points of Gauss–Hermite of several.
+//! Slopes in the variance are E[g′(f − μ)]/2v by parts, or ½E[g″] (Price 1958) where v is nearly 0.
 
 use super::integrals::integrals;
 use super::{Density, General, Many, normal};

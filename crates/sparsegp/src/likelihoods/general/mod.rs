@@ -142,7 +142,7 @@ pub trait Density: Clone + Send + Sync + std::fmt::Debug + 'static {
         vec![0.0; self.latents()]
     }
 
-    /// Further entries of the specification, which the builder of the likelihood reads: what is no parameter.
+    /// Further entries of the specification, which the builder of the likelihood reads: what is not a parameter.
     fn entries(&self) -> Map<String, Value> {
         Map::new()
     }
@@ -161,7 +161,7 @@ pub struct General<D> {
 }
 
 impl<D: Density> General<D> {
-    /// With the starting values of its parameters.
+    /// Makes the likelihood of a density, with the starting values of its parameters.
     ///
     /// # Errors
     /// [`Error::Invalid`] for more latent functions than a rule of points can have.
@@ -191,7 +191,7 @@ impl<D: Density> General<D> {
         Ok(own)
     }
 
-    /// The density.
+    /// Returns the density.
     pub fn density(&self) -> &D {
         &self.density
     }
@@ -457,7 +457,7 @@ impl<D: Density> General<D> {
             self.tried_slopes(&y, f.as_ref())?;
         }
         let mass = self.law(&start, &vec![0.0; start.len()]).mass();
-        // also where it is no number
+        // also where it is NaN
         if (mass - 1.0).abs().partial_cmp(&1e-3) != Some(std::cmp::Ordering::Less) {
             return Err(self.wrong(&format!(
                 "has a density whose integral over y is {mass:.4} at f = {}, and it must be 1: `log_density` needs its constants",

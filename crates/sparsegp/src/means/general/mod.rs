@@ -80,7 +80,7 @@ pub trait Function: Clone + Send + Sync + std::fmt::Debug + 'static {
         let _ = (parameters, x, weights, slopes);
     }
 
-    /// Further entries of the specification, which the builder of the mean function reads: what is no parameter.
+    /// Further entries of the specification, which the builder of the mean function reads: what is not a parameter.
     fn entries(&self) -> Map<String, Value> {
         Map::new()
     }
@@ -124,7 +124,7 @@ impl<F: Function> General<F> {
         Ok(own)
     }
 
-    /// The function.
+    /// Returns the function.
     pub fn function(&self) -> &F {
         &self.function
     }

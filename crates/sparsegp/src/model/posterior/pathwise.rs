@@ -375,7 +375,7 @@ impl Functions {
         Ok(all)
     }
 
-    /// Slopes of the values in the inputs at `x`: for every sample B×D of every latent function.
+    /// Returns slopes of the values in the inputs at `x`: for every sample B×D of every latent function.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs; [`Error::Invalid`] where coefficients of the mean function are
