@@ -76,6 +76,71 @@ pub fn write_runs(path: &Path, choices: &[Choice], folds: &[Fold], runs: &[Run])
     Ok(atomic::write_atomically(path, text.as_bytes())?)
 }
 
+/// The trainings of one choice, on the divisions where they ended well.
+fn of(runs: &[Run], choice: usize) -> Vec<&Run> {
+    runs.iter().filter(|run| run.choice == choice).collect()
+}
+
+/// The choices, best first.
+fn ranked(choices: usize, runs: &[Run]) -> Vec<usize> {
+    let first = |c: usize| {
+        let values: Vec<f64> = of(runs, c).iter().map(|r| r.scores[0].1).collect();
+        if values.is_empty() { f64::INFINITY } else { mean_and_error(&values).0 }
+    };
+    // who has been tested on most rows comes first: means over other rows cannot be compared
+    let most = (0..choices).map(|c| of(runs, c).len()).max().unwrap_or(0);
+    let key = |c: &usize| (of(runs, *c).len() < most, first(*c));
+    let mut order: Vec<usize> = (0..choices).collect();
+    order.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal));
+    order
+}
+
+/// A choice in the table: its cells, and the same for machines. `apart` is what it is behind the best one, and whether it
+/// is that one.
+fn line(
+    choice: &Choice,
+    own: &[&Run],
+    names: &[&str],
+    folds: usize,
+    (apart, best): ((f64, Option<f64>), bool),
+) -> (Vec<String>, Value) {
+    let column = |f: &dyn Fn(&Run) -> f64| own.iter().map(|r| f(r)).collect::<Vec<f64>>();
+    let mut cells = vec![choice.label.clone(), format!("{}/{folds}", own.len())];
+    let mut metrics = serde_json::Map::new();
+    for name in names {
+        if own.is_empty() {
+            cells.push("–".into());
+            continue;
+        }
+        let score = |r: &Run| r.scores.iter().find(|(own, _)| own == name).map(|(_, v)| *v);
+        let values = column(&|r| score(r).unwrap_or(f64::NAN));
+        let (mean, error) = mean_and_error(&values);
+        cells.push(with_error((mean, error)));
+        let value = json!({ "mean": mean, "standard_error": error, "each": values });
+        metrics.insert((*name).into(), value);
+    }
+    let (time, memory) = match own.is_empty() {
+        true => (f64::NAN, None),
+        false => (
+            mean_and_error(&column(&|r| r.seconds)).0,
+            own.iter().filter_map(|r| r.memory).reduce(f64::max),
+        ),
+    };
+    cells.push(match (best, own.is_empty()) {
+        (true, _) => "best".into(),
+        (_, true) => "–".into(),
+        _ => with_error(apart),
+    });
+    cells.push(if own.is_empty() { "–".into() } else { seconds(time) });
+    cells.push(memory.map_or("–".into(), |m| format!("{m:.0}")));
+    let machine = json!({
+        "choice": choice.label, "baseline": choice.baseline, "done": own.len(), "scores": metrics,
+        "seconds": time, "peak_megabytes": memory,
+        "behind": { "mean": apart.0, "standard_error": apart.1 },
+    });
+    (cells, machine)
+}
+
 /// The table of the choices, best first.
 pub fn reply(
     args: &CompareArgs,
@@ -90,17 +155,7 @@ pub fn reply(
     let has = |run: &Run, name: &str| run.scores.iter().any(|(own, _)| *own == name);
     let names = runs[0].scores.iter().map(|(name, _)| *name);
     let names: Vec<&str> = names.filter(|name| runs.iter().all(|run| has(run, name))).collect();
-    let of = |c: usize| runs.iter().filter(move |r| r.choice == c).collect::<Vec<_>>();
-    let first = |c: usize| {
-        let values: Vec<f64> = of(c).iter().map(|r| r.scores[0].1).collect();
-        if values.is_empty() { f64::INFINITY } else { mean_and_error(&values).0 }
-    };
-    // who has been tested on most rows comes first: means over other rows cannot be compared
-    let most = (0..choices.len()).map(|c| of(c).len()).max().unwrap_or(0);
-    let key = |c: &usize| (of(*c).len() < most, first(*c));
-    let mut order: Vec<usize> = (0..choices.len()).collect();
-    order.sort_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal));
-    let best = order[0];
+    let order = ranked(choices.len(), runs);
 
     let mut header = vec![("choice", Align::Left), ("done", Align::Right)];
     header.extend(names.iter().map(|name| (*name, Align::Right)));
@@ -108,48 +163,16 @@ pub fn reply(
     let mut table = Table::new(&header);
     let mut machines = Vec::new();
     for &c in &order {
-        let own = of(c);
-        let column = |f: &dyn Fn(&Run) -> f64| own.iter().map(|r| f(r)).collect::<Vec<f64>>();
-        let mut cells = vec![choices[c].label.clone(), format!("{}/{}", own.len(), folds.len())];
-        let mut metrics = serde_json::Map::new();
-        for name in &names {
-            if own.is_empty() {
-                cells.push("–".into());
-                continue;
-            }
-            let score = |r: &Run| r.scores.iter().find(|(own, _)| own == name).map(|(_, v)| *v);
-            let values = column(&|r| score(r).unwrap_or(f64::NAN));
-            let (mean, error) = mean_and_error(&values);
-            cells.push(with_error((mean, error)));
-            let value = json!({ "mean": mean, "standard_error": error, "each": values });
-            metrics.insert((*name).into(), value);
-        }
-        let apart = behind(runs, c, best);
-        let (time, memory) = match own.is_empty() {
-            true => (f64::NAN, None),
-            false => (
-                mean_and_error(&column(&|r| r.seconds)).0,
-                own.iter().filter_map(|r| r.memory).reduce(f64::max),
-            ),
-        };
-        cells.push(match (c == best, own.is_empty()) {
-            (true, _) => "best".into(),
-            (_, true) => "–".into(),
-            _ => with_error(apart),
-        });
-        cells.push(if own.is_empty() { "–".into() } else { seconds(time) });
-        cells.push(memory.map_or("–".into(), |m| format!("{m:.0}")));
+        let apart = (behind(runs, c, order[0]), c == order[0]);
+        let (cells, mut machine) = line(&choices[c], &of(runs, c), &names, folds.len(), apart);
         table.row(cells);
         let failed: Vec<Value> = failures
             .iter()
             .filter(|(own, _, _)| *own == c)
             .map(|(_, f, text)| json!({ "division": folds[*f].name, "error": text }))
             .collect();
-        machines.push(json!({
-            "choice": choices[c].label, "baseline": choices[c].baseline, "done": own.len(), "scores": metrics, "seconds": time,
-            "peak_megabytes": memory, "failures": failed,
-            "behind": { "mean": apart.0, "standard_error": apart.1 },
-        }));
+        machine["failures"] = failed.into();
+        machines.push(machine);
     }
     let mut text = format!("{}, means ± standard errors\n\n", protocol.describe());
     text += &table.render(2);

@@ -19,7 +19,7 @@ use sparsegp::latent::{
 };
 use sparsegp::linalg::Mat;
 use sparsegp::{Error, io};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 const AFTER: &str = "\
@@ -283,6 +283,51 @@ fn csv(
     text
 }
 
+/// Draws the places, coloured by the column that was asked for.
+fn draw(
+    args: &EmbedArgs,
+    path: &Path,
+    rows: &Loaded,
+    table: &Table,
+    embedding: &Embedding,
+    relevance: &[f64],
+) -> Result<()> {
+    let colours = match &args.color {
+        None => Colours::None,
+        Some(name) => {
+            let at = rows.id_names.iter().position(|own| own == name).unwrap_or(0);
+            let options = table.read_options().clone();
+            Colours::of(name, rows.ids[at].clone(), move |text| options.number(text))
+        }
+    };
+    let (n, columns) = (rows.y.nrows(), rows.y.ncols());
+    let caption = format!("{n} × {columns}: {}", args.data.display());
+    let mean = embedding.mean.as_ref();
+    plot::latent::draw(path, &Look::default(), &caption, mean, relevance, &colours)
+}
+
+/// Finds the places of rows: those of the training have theirs, others get some.
+fn placed(map: &FittedGplvm, y: &Mat<f64>, trained: bool, context: &Context) -> Result<Embedding> {
+    if map.negative > 0 {
+        context.warn(&[format!(
+            "the unexplained variance of {} is below 0 by more than rounding: fewer inducing points would do",
+            count(map.negative, "row")
+        )]);
+    }
+    let embedding = match trained {
+        true => {
+            let (mean, variance) = map.latent()?;
+            Embedding { mean, variance, bounds: Vec::new(), converged: vec![true; y.nrows()] }
+        }
+        false => map.embed(y.as_ref(), &EmbedOptions::default())?,
+    };
+    let lost = embedding.converged.iter().filter(|c| !**c).count();
+    if lost > 0 {
+        context.warn(&[format!("the places of {} had not settled", count(lost, "row"))]);
+    }
+    Ok(embedding)
+}
+
 /// Runs the command.
 pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
     let written = [&args.output, &args.coordinates, &args.fill, &args.plot];
@@ -322,24 +367,7 @@ pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
             (map, Some(spent))
         }
     };
-    if map.negative > 0 {
-        context.warn(&[format!(
-            "the unexplained variance of {} is below 0 by more than rounding: fewer inducing points would do",
-            count(map.negative, "row")
-        )]);
-    }
-    // rows of the training have their places, others get some
-    let embedding = match spent {
-        Some(_) => {
-            let (mean, variance) = map.latent()?;
-            Embedding { mean, variance, bounds: Vec::new(), converged: vec![true; n] }
-        }
-        None => map.embed(y.as_ref(), &EmbedOptions::default())?,
-    };
-    let lost = embedding.converged.iter().filter(|c| !**c).count();
-    if lost > 0 {
-        context.warn(&[format!("the places of {} had not settled", count(lost, "row"))]);
-    }
+    let embedding = placed(&map, y, spent.is_some(), context)?;
     let q = embedding.mean.ncols();
     let ids: Vec<(String, &[String])> = args
         .id
@@ -371,17 +399,7 @@ pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
     let relevance = map.relevance();
     context.warn(&Vec::from_iter(map.emptiness()));
     if let Some(path) = &args.plot {
-        let colours = match &args.color {
-            None => Colours::None,
-            Some(name) => {
-                let at = rows.id_names.iter().position(|own| own == name).unwrap_or(0);
-                let options = table.read_options().clone();
-                Colours::of(name, rows.ids[at].clone(), move |text| options.number(text))
-            }
-        };
-        let caption = format!("{} × {}: {}", n, names.len(), args.data.display());
-        let mean = embedding.mean.as_ref();
-        plot::latent::draw(path, &Look::default(), &caption, mean, &relevance, &colours)?;
+        draw(args, path, &rows, &table, &embedding, &relevance)?;
     }
     if spent.is_none() && written.iter().all(|path| path.is_none()) {
         return Ok(Reply { text: places(), json: serde_json::Value::Null, is_result: true });

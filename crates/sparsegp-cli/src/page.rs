@@ -185,33 +185,28 @@ fn pictures(
     Ok(pictures)
 }
 
-/// Runs the command.
-pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
-    let path = &args.output;
-    refuse_overwriting([path], [&args.model, &args.data])?;
-    if !has_extension(path, "html") {
-        let path = path.display();
-        return Err(Fail::usage(format!(
-            "--output {path}: the page is HTML; end its name in .html"
-        )));
-    }
-    atomic::check_writable(path)?;
-    let fitted = io::load(&args.model)?;
-    let table = args.table.open_for(&args.data, &fitted)?;
-    let (selection, note) = kind::judged(&fitted, &table);
-    context.warn(note.as_slice());
-    let mask = args.test_mask.as_deref();
-    let (opened, known) = remembered::open(table, &selection, args.missing.into(), &fitted, mask)?;
-    let train = score::score(&fitted, &opened.train, context)?;
+/// The scores of the rows of a table.
+struct Judged {
+    train: AllScores,
+    test: Option<AllScores>,
+    /// As text.
+    table: String,
+    /// Which rows the table of scores has.
+    sentence: String,
+}
+
+/// Scores a model on the rows of a table: those that were learnt from and held out, or each by the others.
+fn judge(fitted: &Fitted, opened: &Opened, known: Rows, context: &Context) -> Result<Judged> {
+    let train = score::score(fitted, &opened.train, context)?;
     let test = match &opened.test {
-        Some(rows) => Some(score::score(&fitted, rows, context)?),
+        Some(rows) => Some(score::score(fitted, rows, context)?),
         None => None,
     };
     // where nothing was held out, each row is predicted by the others
     let others = match (known, &fitted.weight_name) {
         (Rows::Learnt, None) if train.overall.rows() <= LEFT_OUT => {
             context.go_on()?;
-            score::left_out(&fitted, &opened.train).ok()
+            score::left_out(fitted, &opened.train).ok()
         }
         _ => None,
     };
@@ -220,7 +215,7 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
     sets.extend(others.as_ref().map(|others| ("each by the others", others)));
     let mut table = scores::table(&sets);
     // leave-one-out knows fewer scores of what is not Gaussian
-    let apart = others.is_some() && Kind::of(&fitted) != Kind::Gaussian;
+    let apart = others.is_some() && Kind::of(fitted) != Kind::Gaussian;
     match apart {
         true => table += &format!("\n{}", scores::table(&[(known.others(), &train)])),
         false => {
@@ -240,19 +235,47 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
         }
         _ => known.sentence(),
     };
+    Ok(Judged { train, test, table, sentence })
+}
+
+/// How well inducing points stand for the rows, as text and picture, of a model that has any.
+fn inducing_part(
+    fitted: &Fitted,
+    opened: &Opened,
+    look: &plot::Look,
+    context: &Context,
+) -> Result<Option<(String, String)>> {
+    if inducing::cannot(fitted).is_some() {
+        return Ok(None);
+    }
+    context.go_on()?;
+    let quality = inducing::judge(fitted, opened, None)?;
+    let text = inducing::text(fitted, &quality, QualityOptions::default().fraction);
+    Ok(Some((text, plot::explained(fitted, &quality, look)?)))
+}
+
+/// Runs the command.
+pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
+    let path = &args.output;
+    refuse_overwriting([path], [&args.model, &args.data])?;
+    if !has_extension(path, "html") {
+        let path = path.display();
+        return Err(Fail::usage(format!(
+            "--output {path}: the page is HTML; end its name in .html"
+        )));
+    }
+    atomic::check_writable(path)?;
+    let fitted = io::load(&args.model)?;
+    let table = args.table.open_for(&args.data, &fitted)?;
+    let (selection, note) = kind::judged(&fitted, &table);
+    context.warn(note.as_slice());
+    let mask = args.test_mask.as_deref();
+    let (opened, known) = remembered::open(table, &selection, args.missing.into(), &fitted, mask)?;
+    let Judged { train, test, table, sentence } = judge(&fitted, &opened, known, context)?;
     let judged = test.as_ref().unwrap_or(&train);
     let look = plot::Look::default();
     let pictures = pictures(&fitted, &opened, judged, &look, context)?;
-    let inducing = match inducing::cannot(&fitted) {
-        Some(_) => None,
-        None => {
-            context.go_on()?;
-            let quality = inducing::judge(&fitted, &opened, None)?;
-            let fraction = QualityOptions::default().fraction;
-            let text = inducing::text(&fitted, &quality, fraction);
-            Some((text, plot::explained(&fitted, &quality, &look)?))
-        }
-    };
+    let inducing = inducing_part(&fitted, &opened, &look, context)?;
     let mut facts = facts::facts(&fitted);
     facts.extend(report::origin(&fitted));
     facts.push(("model file".into(), args.model.display().to_string()));

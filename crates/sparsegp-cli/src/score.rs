@@ -323,15 +323,9 @@ pub fn left_out(fitted: &Fitted, rows: &Selected) -> Result<AllScores> {
     Ok(AllScores { overall, targets, dropped })
 }
 
-/// Runs the command.
-pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
-    if let Some(path) = &args.plot {
-        refuse_overwriting([path], [&args.model, &args.data])?;
-        plot::check_name("--plot", path)?;
-        atomic::check_writable(path)?;
-    }
-    let fitted = args.noisy.of(io::load(&args.model)?)?;
-    if args.plot.is_some() && Kind::of(&fitted) != Kind::Classes {
+/// Refuses a picture of what has no probabilities of classes.
+fn check_plot(args: &ScoreArgs, fitted: &Fitted) -> Result<()> {
+    if args.plot.is_some() && Kind::of(fitted) != Kind::Classes {
         return Err(Fail::usage(format!(
             "--plot draws how reliable probabilities of classes are, and the likelihood of {} is \
              `{}`",
@@ -339,15 +333,20 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
             fitted.model.likelihood.name()
         )));
     }
-    let table = args.table.open_for(&args.data, &fitted)?;
-    let (mut selection, note) = kind::judged(&fitted, &table);
+    Ok(())
+}
+
+/// The rows to score, and what is known of them.
+fn rows_to_score(args: &ScoreArgs, fitted: &Fitted, context: &Context) -> Result<(Selected, Rows)> {
+    let table = args.table.open_for(&args.data, fitted)?;
+    let (mut selection, note) = kind::judged(fitted, &table);
     if let Some(weight) = fitted.weight_name.as_ref().filter(|_| args.leave_one_out) {
         selection = selection.weight(weight);
     }
     context.warn(note.as_slice());
     let mask = args.test_mask.as_deref();
     let whole = table.select(&selection)?.missing(args.missing.into());
-    let (opened, known) = remembered::open(table, &selection, args.missing.into(), &fitted, mask)?;
+    let (opened, known) = remembered::open(table, &selection, args.missing.into(), fitted, mask)?;
     if (known, args.on) == (Rows::Unknown, Side::Train) {
         return Err(Fail::usage(format!(
             "--on train: which rows of {} the model learnt from is not known; add --test-mask FILE:COLUMN, or leave \
@@ -362,6 +361,35 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
         (Side::Test, Some(test)) if !(args.leave_one_out && remembered) => test,
         _ => opened.train,
     };
+    Ok((rows, known))
+}
+
+/// What to say below the scores of rows that the model has learnt from, or of those that it has not.
+fn remark(args: &ScoreArgs, fitted: &Fitted, known: Rows) -> String {
+    match (known, args.on) {
+        _ if args.leave_one_out => String::new(),
+        (Rows::Learnt, _) if fitted.posterior.leaves_one_out(&fitted.model) => {
+            "\nThe model learnt from these rows, which flatters it: --leave-one-out predicts each by the others.\n"
+                .to_owned()
+        }
+        (Rows::Learnt, _) => "\nThe model learnt from these rows, which flatters it: hold some out (`fit --split`, \
+                              `compare`).\n"
+            .to_owned(),
+        (Rows::Unseen(..), Side::Test) => format!("\n{}\n", known.sentence()),
+        _ => String::new(),
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
+    if let Some(path) = &args.plot {
+        refuse_overwriting([path], [&args.model, &args.data])?;
+        plot::check_name("--plot", path)?;
+        atomic::check_writable(path)?;
+    }
+    let fitted = args.noisy.of(io::load(&args.model)?)?;
+    check_plot(args, &fitted)?;
+    let (rows, known) = rows_to_score(args, &fitted, context)?;
     let scores = match args.leave_one_out {
         true => left_out(&fitted, &rows)?,
         false => score(&fitted, &rows, context)?,
@@ -376,20 +404,7 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
         (Rows::Masked | Rows::Unseen(..), Side::Train) => "train",
         _ => "all rows",
     };
-    let mut text = scores::table(&[(label, &scores)]);
-    if !args.leave_one_out {
-        text += &match (known, args.on) {
-            (Rows::Learnt, _) if fitted.posterior.leaves_one_out(&fitted.model) => {
-                "\nThe model learnt from these rows, which flatters it: --leave-one-out predicts each by the others.\n"
-                    .to_owned()
-            }
-            (Rows::Learnt, _) => "\nThe model learnt from these rows, which flatters it: hold some out (`fit --split`, \
-                                  `compare`).\n"
-                .to_owned(),
-            (Rows::Unseen(..), Side::Test) => format!("\n{}\n", known.sentence()),
-            _ => String::new(),
-        };
-    }
+    let mut text = scores::table(&[(label, &scores)]) + &remark(args, &fitted, known);
     if let Score::Classes(of) = &scores.overall {
         text += &scores::confusion(&kind::labels(&fitted), of);
         if let Some(path) = &args.plot {

@@ -10,7 +10,7 @@ use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 use serde::Deserialize;
 use sparsegp::Error;
-use sparsegp::data::{Classes, Mask, Missing, ReadOptions, Selection, Table};
+use sparsegp::data::{Classes, Mask, Missing, ReadOptions, Selected, Selection, Table};
 use sparsegp::fit::{Dataset, Scaling, encoded};
 use sparsegp::inducing::select::Selection as Chosen;
 use std::sync::Arc;
@@ -66,6 +66,55 @@ struct FileColumns {
     encoding: Option<String>,
 }
 
+impl FileColumns {
+    fn selection(&self) -> Selection {
+        let mut selection = Selection::targets(&self.targets).ignore(&self.ignore);
+        if let Some(inputs) = &self.inputs {
+            selection = selection.inputs(inputs);
+        }
+        if let Some(weight) = &self.weight {
+            selection = selection.weight(weight);
+        }
+        if let Some(extra) = &self.extra {
+            selection = selection.extra(extra);
+        }
+        if !self.input_sd.is_empty() {
+            selection = selection.deviations(self.input_sd.iter().cloned());
+        }
+        if self.labels { selection.categorical() } else { selection }
+    }
+
+    fn reading(&self) -> ReadOptions {
+        ReadOptions {
+            decimal: self.decimal,
+            thousands: self.thousands,
+            missing_words: self.missing_words.clone(),
+            kept_words: self.kept_words.clone(),
+            date_formats: self.date_formats.clone(),
+            encoding: self.encoding.clone(),
+        }
+    }
+}
+
+/// Sets a part of the rows aside, for the training to be watched by.
+fn set_aside(
+    all: Selected,
+    fraction: Option<f64>,
+    seed: u64,
+) -> sparsegp::Result<(Selected, Option<Selected>)> {
+    let Some(fraction) = fraction else { return Ok((all, None)) };
+    let rows = all.count_rows()?;
+    let mask = Mask::random(rows, fraction, seed)?;
+    let count = mask.indices(true).len();
+    if count < 2 {
+        return Err(Error::Invalid(format!(
+            "early_stopping = {fraction} keeps {count} of {rows} rows aside; at least two are needed"
+        )));
+    }
+    let mask = Arc::new(mask);
+    Ok((all.clone().rows_where(mask.clone(), false), Some(all.rows_where(mask, true))))
+}
+
 /// Fits a model to a CSV or Parquet file; with `stream` in bounded memory.
 #[pyfunction]
 #[pyo3(signature = (path, options, columns, *, points=None, callback=None))]
@@ -80,30 +129,7 @@ pub fn fit_table(
 ) -> PyResult<(Option<Fitted>, Option<Py<PyAny>>)> {
     let options: Options = read_json(options)?;
     let columns: FileColumns = read_json(columns)?;
-    let mut selection = Selection::targets(&columns.targets).ignore(&columns.ignore);
-    if let Some(inputs) = &columns.inputs {
-        selection = selection.inputs(inputs);
-    }
-    if let Some(weight) = &columns.weight {
-        selection = selection.weight(weight);
-    }
-    if let Some(extra) = &columns.extra {
-        selection = selection.extra(extra);
-    }
-    if !columns.input_sd.is_empty() {
-        selection = selection.deviations(columns.input_sd.iter().cloned());
-    }
-    if columns.labels {
-        selection = selection.categorical();
-    }
-    let written = ReadOptions {
-        decimal: columns.decimal,
-        thousands: columns.thousands,
-        missing_words: columns.missing_words.clone(),
-        kept_words: columns.kept_words.clone(),
-        date_formats: columns.date_formats.clone(),
-        encoding: columns.encoding.clone(),
-    };
+    let (selection, written) = (columns.selection(), columns.reading());
     let missing = if columns.drop_missing { Missing::Drop } else { Missing::Refuse };
     let by_points = points.is_some();
     let mut fit_options = options.fit_options(points.as_ref().map(owned))?;
@@ -118,21 +144,7 @@ pub fn fit_table(
         if !columns.levels.is_empty() {
             all = all.classes(Classes::levels(&columns.levels)?);
         }
-        let (learnt, aside) = match columns.aside {
-            None => (all, None),
-            Some(fraction) => {
-                let rows = all.count_rows()?;
-                let mask = Mask::random(rows, fraction, fit_options.seed)?;
-                let count = mask.indices(true).len();
-                if count < 2 {
-                    return Err(Error::Invalid(format!(
-                        "early_stopping = {fraction} keeps {count} of {rows} rows aside; at least two are needed"
-                    )));
-                }
-                let mask = Arc::new(mask);
-                (all.clone().rows_where(mask.clone(), false), Some(all.rows_where(mask, true)))
-            }
-        };
+        let (learnt, aside) = set_aside(all, columns.aside, fit_options.seed)?;
         let mut dataset = if stream {
             let table = learnt.stream()?;
             let own = likelihood(&options, table.classes())?;

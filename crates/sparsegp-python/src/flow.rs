@@ -36,6 +36,56 @@ struct Asked {
     particles: usize,
 }
 
+impl Asked {
+    fn blocks(&self) -> Blocks {
+        match (&self.blocks, self.diagonal) {
+            (Some(blocks), _) => Blocks::Of(blocks.clone()),
+            (None, true) => Blocks::Diagonal,
+            (None, false) => Blocks::Whole,
+        }
+    }
+
+    /// Puts particles about a mean.
+    fn solver(&self, mean: &[f64], deviations: &[f64]) -> sparsegp::Result<Gpf> {
+        let blocks = self.blocks();
+        blocks.check(mean.len())?;
+        let start = match self.particles > mean.len() {
+            true => {
+                // no more numbers than the particles have
+                let scale = |i: usize, j: usize| if i == j { deviations[i] } else { 0.0 };
+                let root = Mat::from_fn(deviations.len(), deviations.len(), scale);
+                Particles::matched(mean, root.as_ref(), self.particles, self.seed)
+            }
+            false => Particles::around(mean, deviations, self.particles, self.seed),
+        };
+        let how = GpfOptions {
+            mean_rate: self.mean_rate,
+            spread_rate: self.spread_rate,
+            mean_flow: if self.natural_mean { MeanFlow::Natural } else { MeanFlow::Plain },
+            blocks,
+            control: match self.control.as_str() {
+                "halve" => Control::Halve,
+                "cap" => Control::Cap,
+                _ => Control::Free,
+            },
+            preconditioned: self.preconditioned,
+            ..GpfOptions::default()
+        };
+        Gpf::new(start?, how)
+    }
+}
+
+/// How a flow ended, and why.
+fn in_words(ended: &Ended) -> (&'static str, String) {
+    match ended {
+        Ended::AllSteps => ("all steps", String::new()),
+        Ended::Converged => ("converged", String::new()),
+        Ended::Stalled => ("stalled", String::new()),
+        Ended::Interrupted => ("interrupted", String::new()),
+        Ended::Restored { step, reason } => ("restored", format!("step {step}: {reason}")),
+    }
+}
+
 /// A function of the interpreter: of N×D positions, N log densities and N×D gradients.
 struct Density<'py> {
     py: Python<'py>,
@@ -114,36 +164,8 @@ pub fn flow<'py>(
     let mean: Vec<f64> = mean.as_array().iter().copied().collect();
     let deviations: Vec<f64> = deviations.as_array().iter().copied().collect();
     let dim = mean.len();
-    let start = match asked.particles > dim {
-        true => {
-            // no more numbers than the particles have
-            let scale = |i: usize, j: usize| if i == j { deviations[i] } else { 0.0 };
-            let root = Mat::from_fn(deviations.len(), deviations.len(), scale);
-            Particles::matched(&mean, root.as_ref(), asked.particles, asked.seed)
-        }
-        false => Particles::around(&mean, &deviations, asked.particles, asked.seed),
-    };
-    let blocks = match (asked.blocks, asked.diagonal) {
-        (Some(blocks), _) => Blocks::Of(blocks),
-        (None, true) => Blocks::Diagonal,
-        (None, false) => Blocks::Whole,
-    };
-    let control = match asked.control.as_str() {
-        "halve" => Control::Halve,
-        "cap" => Control::Cap,
-        _ => Control::Free,
-    };
-    let how = GpfOptions {
-        mean_rate: asked.mean_rate,
-        spread_rate: asked.spread_rate,
-        mean_flow: if asked.natural_mean { MeanFlow::Natural } else { MeanFlow::Plain },
-        blocks: blocks.clone(),
-        control,
-        preconditioned: asked.preconditioned,
-        ..GpfOptions::default()
-    };
-    let made = blocks.check(dim).and(start).and_then(|start| Gpf::new(start, how));
-    let mut solver = made.map_err(exception)?;
+    let blocks = asked.blocks();
+    let mut solver = asked.solver(&mean, &deviations).map_err(exception)?;
     let mut target = Density { py, function, dim, noisy: asked.noisy, raised: None };
     let steps = RunOptions { steps: asked.steps, tolerance: asked.tolerance, every: 1 };
     let mut stopped: Option<PyErr> = None;
@@ -176,13 +198,7 @@ pub fn flow<'py>(
     let spread = particles.deviations();
     let determinants = log_determinants(spread.as_ref(), &blocks).map_err(exception)?;
     let energy = free_energy(last.mean_phi(), &determinants);
-    let (ended, reason) = match &report.ended {
-        Ended::AllSteps => ("all steps", String::new()),
-        Ended::Converged => ("converged", String::new()),
-        Ended::Stalled => ("stalled", String::new()),
-        Ended::Interrupted => ("interrupted", String::new()),
-        Ended::Restored { step, reason } => ("restored", format!("step {step}: {reason}")),
-    };
+    let (ended, reason) = in_words(&report.ended);
     let full = particles.count() > dim;
     // by positions that did not move the particles
     let settled = match asked.noisy || blocks != Blocks::Whole {

@@ -169,18 +169,10 @@ const LONG: &[(&str, &str, usize)] = &[
     ("sparsegp/src/train/em.rs", "train_em", 188),
     ("sparsegp/src/train/ascent.rs", "ascend", 161),
     ("sparsegp/src/train/epochs.rs", "run", 135),
-    ("sparsegp-cli/src/page.rs", "run", 94),
-    ("sparsegp-python/src/flow.rs", "flow", 109),
-    ("sparsegp/src/data/tables/parquet.rs", "fill", 108),
-    ("sparsegp-cli/src/embed.rs", "run", 104),
-    ("sparsegp-python/src/fit_table.rs", "fit_table", 101),
     ("sparsegp-cli/src/follow/mod.rs", "run", 91),
     ("sparsegp/src/methods/uncollapsed/pass.rs", "sum", 96),
-    ("sparsegp-cli/src/score.rs", "run", 96),
     ("sparsegp/src/inverse_free/adjoints.rs", "pull", 94),
     ("sparsegp/src/kernels/convolutional/mod.rs", "vjp", 93),
-    ("sparsegp-cli/src/comparison.rs", "reply", 93),
-    ("sparsegp/src/latent/fit.rs", "fit_gplvm_watched", 86),
 ];
 
 /// The name of the function that begins at a line, with its indentation.

@@ -27,12 +27,14 @@ fn coordinate_ascent_and_stochastic_steps_learn_what_svgp_learns() {
 #[test]
 fn chains_are_kept_with_the_model() {
     let folder = folder();
+    // what counts comes after the training
+    let quick = "--pilot 0 --max-iterations 3";
     for (method, more) in [
         ("gibbs", ""),
         ("gibbs-sparse", "--inducing 30"),
         ("gibbs-sparse", "--inducing 30 --law fitc"),
     ] {
-        let chains = "--chains 2 --draws 40 --burn-in 20 --thin 2";
+        let chains = format!("--chains 2 --draws 40 --burn-in 20 --thin 2 {quick}");
         let fitted = folder.ok(&format!("{HEART} --method {method} {more} {chains} -o m.gp"));
         assert!(fitted.out.contains("2 of 40 draws"), "{}", fitted.out);
         assert!(fitted.out.contains("split R̂"), "{}", fitted.out);
@@ -55,7 +57,7 @@ fn paths_and_slices_sample_any_likelihood() {
     let folder = folder();
     folder.write("yacht.csv", bundled("yacht.csv.gz"));
     // what counts comes after the training
-    let chains = "--chains 2 --draws 20 --burn-in 20 --pilot 0 --max-iterations 3";
+    let chains = "--chains 2 --draws 10 --burn-in 12 --pilot 0 --max-iterations 3";
     for (table, method, more) in [
         (
             "heart.csv --classes",
@@ -72,7 +74,7 @@ fn paths_and_slices_sample_any_likelihood() {
     ] {
         let fit = format!("fit {table} --target y --split 0.7 --method {method} {more} {chains}");
         let fitted = folder.ok(&format!("{fit} -o m.gp"));
-        assert!(fitted.out.contains("2 of 20 draws"), "{}", fitted.out);
+        assert!(fitted.out.contains("2 of 10 draws"), "{}", fitted.out);
         assert_eq!(more.contains("hyper"), fitted.out.contains("likelihood.variance "), "{fit}");
         let data = table.split(' ').next().unwrap_or(table);
         folder.ok(&format!("predict m.gp {data} -o one.csv"));
@@ -131,7 +133,8 @@ fn draws_are_joint_and_in_the_datas_units() {
 #[test]
 fn hyperparameters_are_sampled_on_request() {
     let folder = folder();
-    let chains = "--chains 2 --draws 40 --burn-in 20 --sample-hyperparameters";
+    let chains =
+        "--chains 2 --draws 40 --burn-in 20 --sample-hyperparameters --pilot 0 --max-iterations 3";
     for (method, more) in
         [("gibbs", "--kernel 'rbf(ard=false)'"), ("gibbs-sparse", "--inducing 20 --kernel rbf")]
     {

@@ -466,8 +466,8 @@ fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<St
     }
     if report.failures > 0 {
         remarks.push(format!(
-            "{} of {} evaluations met a matrix that was not positive definite; the optimiser \
-             stepped back",
+            "{} of {} evaluations had no value (a matrix that was not positive definite, or numbers that were not finite); \
+             the optimiser stepped back",
             report.failures, report.evaluations
         ));
     }

@@ -11,6 +11,7 @@ use crate::linalg::column;
 use crate::markov::{MOST_STATES, order};
 use crate::methods;
 use crate::model::Model;
+use crate::params::Bounds;
 
 /// Windows of a sample.
 const WINDOWS: usize = 8;
@@ -65,6 +66,61 @@ pub(super) fn remark(model: &Model) -> Option<String> {
              that within a period; `exact` on fewer rows has all of it"
         )
     })
+}
+
+/// How many times a lengthscale is halved or doubled in search of the shortest that has few enough states.
+const HALVINGS: i32 = 20;
+/// Bisections between the two, to a thousandth.
+const BISECTIONS: usize = 17;
+
+/// Keeps lengthscales of a series from below where its kernel would have too many states (`periodic` of a short one has too many
+/// harmonics): a bound that a training ends at, and that is named, in the place of a wall that it runs into.
+///
+/// # Errors
+/// Bounds that contradict those that were given.
+pub(super) fn keep_states(model: &mut Model) -> Result<()> {
+    let found: Vec<(String, f64)> = model
+        .params()
+        .iter()
+        .filter(|(path, own)| path.ends_with("lengthscales") && !own.frozen && own.len() == 1)
+        .filter_map(|(path, own)| Some((path.clone(), shortest(model, path, own.scalar())?)))
+        .collect();
+    for (path, least) in found {
+        for (own, param) in model.params_mut().into_iter().filter(|(own, _)| *own == path) {
+            let given = param.bounds();
+            if given.min.is_none_or(|min| min < least) {
+                param.bound(&own, Bounds { min: Some(least), ..given })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The shortest lengthscale of a parameter with which a model has a state; none where all have, or none near the present one.
+fn shortest(model: &Model, path: &str, now: f64) -> Option<f64> {
+    let mut trial = model.clone();
+    for (own, param) in trial.params_mut().into_iter().filter(|(own, _)| own == path) {
+        // values beyond the bounds that were given have states too
+        param.bound(&own, Bounds::default()).ok()?;
+    }
+    let mut has = |value: f64| {
+        let set = trial.params_mut().into_iter().find(|(own, _)| own == path);
+        set.is_some_and(|(own, param)| param.set(&own, &[value]).is_ok())
+            && trial.kernels.iter().all(|kernel| kernel.state_space().is_ok())
+    };
+    let least = now * 0.5_f64.powi(HALVINGS);
+    if has(least) {
+        return None;
+    }
+    let mut long = (0..HALVINGS).map(|k| now * 2.0_f64.powi(k)).find(|own| has(*own))?;
+    let mut short = least;
+    for _ in 0..BISECTIONS {
+        let middle = (long * short).sqrt();
+        if has(middle) { long = middle } else { short = middle }
+    }
+    // four digits are enough to read
+    let digit = 10.0_f64.powf(long.log10().floor() - 3.0);
+    Some((long / digit).ceil() * digit)
 }
 
 /// Picks windows of neighbours of at most so many places in all, spread evenly over their order; indices in rising order.

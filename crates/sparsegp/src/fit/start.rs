@@ -298,6 +298,9 @@ fn completed(
     model.method.check(&model)?;
     apply(&mut model, options, |path| !of_points(path))?;
     assumed::leave_frozen(&mut model);
+    if model.method.is_of_series() {
+        series::keep_states(&mut model)?;
+    }
     model.check_noise()?;
     warnings.extend(many_classes(dataset));
     warnings.extend(decades(dataset, options, sample.x.as_ref()));

@@ -73,6 +73,39 @@ impl Default for GplvmOptions {
     }
 }
 
+impl GplvmOptions {
+    /// Refuses what is not possible; finds the bound by its name.
+    fn check(&self) -> Result<&'static dyn terms::Term> {
+        let term = terms::REGISTRY.iter().find(|term| term.name() == self.method);
+        let term = *term.ok_or_else(|| {
+            let names = terms::REGISTRY.iter().map(|term| term.name());
+            Error::Invalid(format!(
+                "the bound `{}` is none of the GP-LVM's; nearest: {}",
+                self.method,
+                nearest(&self.method, names).join(", ")
+            ))
+        })?;
+        for (what, value) in [
+            ("latent dimensions", self.dimensions),
+            ("inducing points", self.inducing),
+            ("trainings", self.restarts),
+        ] {
+            if value == 0 {
+                return Err(Error::Invalid(format!(
+                    "a GP-LVM needs at least 1 of its {what}, not 0"
+                )));
+            }
+        }
+        if !(self.variance > 0.0 && self.variance.is_finite()) {
+            return Err(Error::Invalid(format!(
+                "variances of latent inputs start at a positive number, not at {}",
+                self.variance
+            )));
+        }
+        Ok(term)
+    }
+}
+
 /// Where a training stands.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GplvmProgress {
@@ -171,30 +204,7 @@ pub fn fit_gplvm_watched(
     options: &GplvmOptions,
     watch: &mut dyn FnMut(GplvmProgress) -> bool,
 ) -> Result<FittedGplvm> {
-    let term = terms::REGISTRY.iter().find(|term| term.name() == options.method);
-    let term = *term.ok_or_else(|| {
-        let names = terms::REGISTRY.iter().map(|term| term.name());
-        Error::Invalid(format!(
-            "the bound `{}` is none of the GP-LVM's; nearest: {}",
-            options.method,
-            nearest(&options.method, names).join(", ")
-        ))
-    })?;
-    for (what, value) in [
-        ("latent dimensions", options.dimensions),
-        ("inducing points", options.inducing),
-        ("trainings", options.restarts),
-    ] {
-        if value == 0 {
-            return Err(Error::Invalid(format!("a GP-LVM needs at least 1 of its {what}, not 0")));
-        }
-    }
-    if !(options.variance > 0.0 && options.variance.is_finite()) {
-        return Err(Error::Invalid(format!(
-            "variances of latent inputs start at a positive number, not at {}",
-            options.variance
-        )));
-    }
+    let term = options.check()?;
     // before units, since it refuses what has none
     Targets::new(y)?;
     let (centre, scale) = units(y, options.standardise)?;

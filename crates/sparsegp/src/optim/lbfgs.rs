@@ -19,6 +19,9 @@ use std::collections::VecDeque;
 /// Line searches in a row that may end downhill before the objective is called unbounded.
 const ENDLESS_SEARCHES: usize = 3;
 
+/// Line searches in a row that points without a value end before the run is at a wall, where it gains nothing.
+const BLOCKED_SEARCHES: usize = 10;
+
 /// How much more than [`LbfgsOptions::objective_tolerance`] a step may promise where the objective no longer changes.
 const PROMISED: f64 = 1e3;
 
@@ -55,6 +58,9 @@ struct State {
     #[serde(default)]
     recent: VecDeque<f64>,
     endless: usize,
+    /// Line searches in a row that points without a value kept from longer steps.
+    #[serde(default)]
+    blocked: usize,
     iterations: usize,
     evaluations: usize,
     status: Status,
@@ -98,6 +104,7 @@ impl Lbfgs {
             small_changes: 0,
             recent: VecDeque::new(),
             endless: 0,
+            blocked: 0,
             iterations: 0,
             evaluations: 0,
             status: Status::Running,
@@ -172,6 +179,8 @@ impl Lbfgs {
         let is_small = tolerance > 0.0 && change <= tolerance && !found.endless;
         state.small_changes = if is_small { state.small_changes + 1 } else { 0 };
         state.endless = if found.endless { state.endless + 1 } else { 0 };
+        state.blocked = if found.wall.is_some() { state.blocked + 1 } else { 0 };
+        let blocked = state.blocked;
         let slow = self.slow_reason(from.value, point.value, terms).filter(|_| !found.endless);
         let known = Known { value: point.value, gradient: point.gradient };
         let iterations = self.options.patience;
@@ -179,6 +188,7 @@ impl Lbfgs {
         let flat = self.gradient_reason(&known, terms).filter(|_| !found.endless);
         // Steps that failed leave a plateau, too: it is an optimum only if the gradient promises no more.
         let promises_less = |than: f64| promise(&self.state.pairs, &known.gradient) <= than;
+        let gains_nothing = slow.is_some() || self.state.small_changes >= iterations;
         let status = if let Some(reason) = flat {
             Status::Converged(reason)
         } else if self.state.small_changes >= iterations
@@ -192,6 +202,10 @@ impl Lbfgs {
             Status::Converged(reason)
         } else if self.state.endless >= ENDLESS_SEARCHES {
             Status::Stalled(Stall::Unbounded { value: known.value })
+        } else if let Some(cause) =
+            found.wall.filter(|_| gains_nothing && blocked >= BLOCKED_SEARCHES)
+        {
+            Status::Stalled(Stall::Wall { iterations: blocked, cause })
         } else {
             Status::Running
         };

@@ -207,6 +207,41 @@ fn a_linear_function_is_called_unbounded() {
 }
 
 #[test]
+fn a_wall_that_the_optimum_lies_beyond_ends_the_run() {
+    // the minimum is at (2, 3), and nothing can be evaluated from 1 on in the first direction
+    struct Walled(usize);
+    impl Objective for Walled {
+        fn dim(&self) -> usize {
+            2
+        }
+        fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
+            self.0 += 1;
+            if x[0] >= 1.0 {
+                return Err(Error::NonFinite { what: "beyond the wall".into(), value: f64::NAN });
+            }
+            gradient[0] = 20.0 * (x[0] - 2.0);
+            gradient[1] = 2.0 * (x[1] - 3.0);
+            Ok(10.0 * (x[0] - 2.0).powi(2) + (x[1] - 3.0).powi(2))
+        }
+    }
+    for options in [LbfgsOptions::default(), LbfgsOptions::fitting()] {
+        let mut objective = Walled(0);
+        let lbfgs = minimise(&mut objective, vec![0.5, 0.3], options);
+        let Status::Stalled(Stall::Wall { iterations, cause }) = lbfgs.status() else {
+            panic!("{}", lbfgs.status());
+        };
+        assert!(*iterations >= 10 && cause.contains("beyond the wall"), "{}", lbfgs.status());
+        assert!(
+            lbfgs.iterations() < 100 && objective.0 < 1000,
+            "{} {}",
+            lbfgs.iterations(),
+            objective.0
+        );
+        assert!(lbfgs.x()[0] > 0.99, "{:?}", lbfgs.x());
+    }
+}
+
+#[test]
 fn a_wrong_gradient_stalls_and_keeps_the_best_point() {
     let mut objective = Scalar(|x: f64| Some((x * x, -2.0 * x)));
     let mut lbfgs = Lbfgs::new(vec![3.0], LbfgsOptions::default());

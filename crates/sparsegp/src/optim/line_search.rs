@@ -47,6 +47,8 @@ pub(super) struct Found {
     pub evaluations: usize,
     /// The function was still falling at the longest step tried.
     pub endless: bool,
+    /// The last of the points without a value that kept the search from a longer step, if any did, as a sentence.
+    pub wall: Option<String>,
 }
 
 /// What is known of the other end of a bracket: its step and, if it has them, value and slope.
@@ -67,6 +69,7 @@ struct Search<'a> {
     slope: f64,
     wolfe: Wolfe,
     evaluations: usize,
+    wall: Option<String>,
 }
 
 /// Relative rounding error of an objective that sums over many rows. Near the minimum, differences
@@ -93,7 +96,10 @@ impl Search<'_> {
         }
         let mut gradient = vec![0.0; x.len()];
         Ok(match evaluate(objective, &x, &mut gradient)? {
-            Outcome::Infeasible(_) => None,
+            Outcome::Infeasible(error) => {
+                self.wall = Some(error.to_string());
+                None
+            }
             Outcome::Finite(value, _) => {
                 let slope = dot(&gradient, self.ray.direction);
                 slope.is_finite().then_some(Point { alpha, value, slope, x, gradient })
@@ -194,7 +200,7 @@ impl Search<'_> {
 /// An error of the objective that is not recoverable.
 pub(super) fn search(objective: &mut dyn Objective, ray: &Ray<'_>, wolfe: Wolfe) -> Result<Found> {
     let slope = dot(ray.gradient, ray.direction);
-    let mut search = Search { ray, slope, wolfe, evaluations: 0 };
+    let mut search = Search { ray, slope, wolfe, evaluations: 0, wall: None };
     let mut previous: Option<Point> = None;
     let mut alpha = wolfe.longest.min(1.0);
     let mut endless = false;
@@ -230,7 +236,8 @@ pub(super) fn search(objective: &mut dyn Objective, ray: &Ray<'_>, wolfe: Wolfe)
             beyond(previous.as_ref().map_or(start, End::of), End::of(&point)).min(wolfe.longest);
         previous = Some(point);
     };
-    Ok(Found { point, evaluations: search.evaluations, endless })
+    let Search { evaluations, wall, .. } = search;
+    Ok(Found { point, evaluations, endless, wall })
 }
 
 /// Minimiser of the cubic through two values and slopes, equation (3.59).

@@ -90,6 +90,14 @@ pub enum Stall {
         /// The last value.
         value: f64,
     },
+    /// Every longer step that would lower the objective leads to points without a value, and shorter ones gain next to
+    /// nothing: the optimum lies beyond what can be evaluated.
+    Wall {
+        /// Iterations in a row that ended so.
+        iterations: usize,
+        /// The last failure, as a sentence.
+        cause: String,
+    },
     /// No usable value near the last usable point.
     Infeasible {
         /// Times that the step was halved.
@@ -148,6 +156,11 @@ impl fmt::Display for Stall {
                 f,
                 "the objective falls without end (now {value:.3e}): it seems to be unbounded below"
             ),
+            Stall::Wall { iterations, cause } => write!(
+                f,
+                "the objective still improves towards parameters that cannot be evaluated, and the last {iterations} iterations gained \
+                 next to nothing: {cause}"
+            ),
             Stall::Infeasible { halvings, cause } => write!(
                 f,
                 "no usable value near the last good point, after halving the step {halvings} times: {cause}"
@@ -200,6 +213,11 @@ mod tests {
             (
                 Status::Stalled(Stall::Unbounded { value: -1e40 }),
                 "stopped: the objective falls without end (now -1.000e40): it seems to be unbounded below",
+            ),
+            (
+                Status::Stalled(Stall::Wall { iterations: 10, cause: "NaN".into() }),
+                "stopped: the objective still improves towards parameters that cannot be evaluated, and the last 10 iterations gained \
+                 next to nothing: NaN",
             ),
             (
                 Status::Stalled(Stall::Infeasible {

@@ -396,7 +396,7 @@ fn counts_are_updated_by_all_rows() {
 
 #[test]
 fn long_series_of_counts_are_learnt_by_default() {
-    let n = 6000;
+    let n = 2200;
     let (x, y) = counts(n, 13, |x| (1.0 + (x / 25.0).sin()).exp());
     let data = Dataset::from_arrays(x.clone(), y, of_counts()).expect("a table");
     let own = FitOptions { likelihood: Some("poisson".into()), ..FitOptions::default() };
@@ -433,17 +433,44 @@ fn files_keep_what_rows_bring() {
     assert!((&own.0 - &right.0).norm_max() < 0.02, "{:e}", (&own.0 - &right.0).norm_max());
 }
 
+/// The lengthscale of a period ends at the shortest that its harmonics have, and the training ends there.
+#[test]
+fn a_period_of_more_harmonics_than_there_are_ends_at_its_bound() {
+    let n = 150;
+    let noise = |i: usize| (i as f64 * 0.414_213_562_373_095).fract() - 0.5;
+    let x = Mat::from_fn(n, 1, |i, _| 18_630.0 + 7.0 * i as f64);
+    let y = Mat::from_fn(n, 1, |i, _| 300.0 + 40.0 * (0.12 * i as f64).sin() + 10.0 * noise(i));
+    let own = FitOptions {
+        train: TrainOptions { max_iterations: 400, ..TrainOptions::default() },
+        ..how("markov", "matern52 + periodic")
+    };
+    let found = fit(&dataset(&x, &y), &own).expect("a fit");
+    let report = found.report.as_ref().expect("a report");
+    assert!(report.converged && report.failures < 20, "{}, {}", report.stopped, report.failures);
+    let said = |word: &str| found.warnings.iter().any(|text| text.contains(word));
+    assert!(
+        said("base.lengthscales ended at its bound") && said("harmonics"),
+        "{:?}",
+        found.warnings
+    );
+    // a bound that somebody gave is kept where it is the longer one
+    let given = "matern52 + periodic(base=rbf(lengthscales={value: 1.0, min: 0.5}))";
+    let found = fit(&dataset(&x, &y), &FitOptions { kernel: given.into(), ..own }).expect("a fit");
+    let params = found.model.params();
+    let bound = params.iter().find(|(path, _)| path.ends_with("base.lengthscales"));
+    assert_eq!(bound.expect("a lengthscale").1.bounds().min, Some(0.5));
+}
+
 /// A period has many states: it is tried where its fundamental wave explains something.
 #[test]
 fn periods_are_tried_where_a_wave_gains() {
     let tried = |f: &dyn Fn(f64) -> f64| {
-        let (x, y) = rows(5000, 15, f);
+        let (x, y) = rows(1200, 15, f);
         let own = FitOptions {
             train: TrainOptions { max_iterations: 1, ..TrainOptions::default() },
-            ..FitOptions::default()
+            ..how("markov", "auto")
         };
         let found = fit(&dataset(&x, &y), &own).expect("a fit");
-        assert_eq!(found.model.method.name(), "markov");
         let choice = found.report.expect("a report").kernels.expect("a choice");
         let names: Vec<String> = choice.candidates.into_iter().map(|own| own.kernel).collect();
         assert!(names.iter().any(|name| name.contains("cosine")), "{names:?}");

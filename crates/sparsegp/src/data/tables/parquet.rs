@@ -104,6 +104,16 @@ pub(super) struct ParquetReader {
     texts: Vec<ColumnReader>,
 }
 
+/// Cells of the columns of numbers.
+struct Decoded {
+    /// Of every column the definition levels (where they matter) and the numbers.
+    batches: Vec<Batch<f64>>,
+    /// The cells of the target, where it holds labels.
+    labels: Vec<Option<String>>,
+    /// What is wrong with a cell of a row, counted from the first of these: of no matter unless the row is kept.
+    bad: Vec<(usize, Error)>,
+}
+
 /// Opens a pass over a file.
 pub(super) fn reader(plan: &Plan, columns: &Arc<Vec<Column>>) -> Result<Box<dyn Reader>> {
     Ok(Box::new(ParquetReader::open(plan, columns.clone())?))
@@ -136,28 +146,9 @@ impl ParquetReader {
         (self.row, self.left) = (first, rows_of(group.metadata().num_rows()));
         Ok(true)
     }
-}
 
-impl Reader for ParquetReader {
-    fn fill(
-        &mut self,
-        plan: &Plan,
-        progress: &mut Progress,
-        room: usize,
-        out: &mut Raw,
-    ) -> Result<bool> {
-        if self.left == 0 {
-            // An empty row group is not the end.
-            return self.next_group(plan);
-        }
-        let kept = progress.kept + out.rows.len();
-        let mut n = self.left.min(room).min(BATCH);
-        if let Some(places) = &mut progress.places {
-            n = n.min(NEAR);
-            if places.is_due(kept) {
-                places.push(plan.place(self.row, kept));
-            }
-        }
+    /// Reads the next `n` cells of every column of numbers or labels.
+    fn decode(&mut self, plan: &Plan, n: usize) -> Result<Decoded> {
         let mut batches = Vec::with_capacity(self.numbers.len());
         let mut labels = Vec::new();
         let (mut category, mut bad) = (None, Vec::new());
@@ -175,7 +166,6 @@ impl Reader for ParquetReader {
                     None => f64::NAN,
                     Some(Ok(value)) => value,
                     Some(Err(reason)) => {
-                        // of no matter unless the row is kept
                         bad.push((i, plan.cell_error(self.row + i, &field.name, reason)));
                         0.0
                     }
@@ -209,6 +199,51 @@ impl Reader for ParquetReader {
             }
             batches.push((levels, values));
         }
+        Ok(Decoded { batches, labels, bad })
+    }
+
+    /// Reads the next `n` cells of the columns that are passed through as texts, and adds those of the kept rows.
+    fn add_texts(
+        &mut self,
+        plan: &Plan,
+        n: usize,
+        kept: Option<&[usize]>,
+        out: &mut Raw,
+    ) -> Result<()> {
+        for ((field, reader), column) in plan.texts.iter().zip(&mut self.texts).zip(&mut out.texts)
+        {
+            let kind = &self.columns[field.index].kind;
+            let texts = read_texts(plan, field, kind, reader, self.row, n)?;
+            match kept {
+                None => column.extend(texts),
+                Some(kept) => column.extend(kept.iter().map(|&i| texts[i].clone())),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Reader for ParquetReader {
+    fn fill(
+        &mut self,
+        plan: &Plan,
+        progress: &mut Progress,
+        room: usize,
+        out: &mut Raw,
+    ) -> Result<bool> {
+        if self.left == 0 {
+            // An empty row group is not the end.
+            return self.next_group(plan);
+        }
+        let kept = progress.kept + out.rows.len();
+        let mut n = self.left.min(room).min(BATCH);
+        if let Some(places) = &mut progress.places {
+            n = n.min(NEAR);
+            if places.is_due(kept) {
+                places.push(plan.place(self.row, kept));
+            }
+        }
+        let Decoded { mut batches, labels, bad } = self.decode(plan, n)?;
         let kept = choose_rows(plan, progress, self.row, n, &batches)?;
         let is_kept = |i| kept.as_ref().is_none_or(|kept| kept.binary_search(&i).is_ok());
         // the first in the order of the file
@@ -229,15 +264,7 @@ impl Reader for ParquetReader {
                 Some(kept) => column.extend(kept.iter().map(|&i| values[i])),
             }
         }
-        for ((field, reader), column) in plan.texts.iter().zip(&mut self.texts).zip(&mut out.texts)
-        {
-            let kind = &self.columns[field.index].kind;
-            let texts = read_texts(plan, field, kind, reader, self.row, n)?;
-            match &kept {
-                None => column.extend(texts),
-                Some(kept) => column.extend(kept.iter().map(|&i| texts[i].clone())),
-            }
-        }
+        self.add_texts(plan, n, kept.as_deref(), out)?;
         match kept {
             None => out.rows.extend(self.row..self.row + n),
             Some(kept) => out.rows.extend(kept.into_iter().map(|i| self.row + i)),

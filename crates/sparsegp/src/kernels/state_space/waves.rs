@@ -6,6 +6,7 @@ use super::StateSpace;
 use crate::error::{Error, Result};
 use crate::linalg::Mat;
 use std::f64::consts::{PI, TAU};
+use std::sync::LazyLock;
 
 /// Most harmonics of a periodic kernel.
 pub const MOST_HARMONICS: usize = 24;
@@ -15,6 +16,10 @@ const SMALL: f64 = 1e-13;
 const LARGEST_ERROR: f64 = 1e-6;
 /// Places in a period at which a periodic kernel is looked at.
 const PLACES: usize = 512;
+
+/// Cosines of the angles of these places.
+static COSINES: LazyLock<Vec<f64>> =
+    LazyLock::new(|| (0..PLACES).map(|m| (TAU * m as f64 / PLACES as f64).cos()).collect());
 
 /// cⱼ and ω, with the slopes of cⱼ in parameters.
 #[derive(Clone, Debug)]
@@ -56,7 +61,7 @@ impl Waves {
 fn harmonics(values: &[f64]) -> Vec<f64> {
     let n = values.len() as f64;
     let of = |j: usize| {
-        let wave = |m: usize| (TAU * (j * m % values.len()) as f64 / n).cos();
+        let wave = |m: usize| COSINES[j * m % PLACES];
         let sum: f64 = values.iter().enumerate().map(|(m, v)| v * wave(m)).sum();
         sum * if j == 0 { 1.0 } else { 2.0 } / n
     };
