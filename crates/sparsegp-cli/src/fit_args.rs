@@ -121,7 +121,7 @@ pub struct FitArgs {
     /// Continue training a saved model on the rows of this table: its columns, scales, kernel,
     /// likelihood, method and inducing points stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
-        "target", "classes", "levels", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "kernel_units", "mean",
+        "target", "classes", "levels", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "kernel_units", "season", "mean",
         "restarts", "method", "alpha", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from sparsegp import GPClassifier, GPRegressor, load
+from sparsegp import GPClassifier, GPRegressor, future, load
 
 pd = pytest.importorskip("pandas")
 CLI = os.environ.get("SPARSEGP_CLI")
@@ -166,6 +166,22 @@ def test_kernels_take_values_in_the_units_of_the_data():
     assert model.score(day + 365.25, y) > 0.99
     with pytest.raises(ValueError, match="kernel_units is `days`"):
         GPRegressor(kernel_units="days").fit(day, y)
+
+
+def test_seasons_are_terms_of_known_periods():
+    day = pd.date_range("2021-01-03", periods=140, freq="7D")
+    wave = np.sin(2 * np.pi * np.arange(140) * 7 / 365.2425)
+    X, y = pd.DataFrame({"day": day}), 300 + 40 * wave + np.random.default_rng(0).normal(0, 3, 140)
+    model = quiet(GPRegressor("matern52", season="1y", max_iter=60), X, y)
+    periods = [value for path, value in model.parameters_.items() if path.endswith("period")]
+    assert len(periods) == 1
+    ahead = np.asarray(model.predict(future(X, "52w")))
+    assert 325 < ahead.max() < 355 and 245 < ahead.min() < 275
+    with pytest.raises(ValueError, match="season `7`: `day` holds dates"):
+        GPRegressor(season=["7"]).fit(X, y)
+    hours = np.arange(100.0)
+    array = quiet(GPRegressor(season=["x0=24"], max_iter=20), hours[:, None], np.sin(hours * np.pi / 12))
+    assert any(path.endswith("period") for path in array.parameters_)
 
 
 @pytest.mark.parametrize("word", ["NA", "None", "null", "nan", "inf", "?"])

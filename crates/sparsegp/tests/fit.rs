@@ -62,6 +62,8 @@ mod rows;
 mod saved;
 #[path = "fit/schedules.rs"]
 mod schedules;
+#[path = "fit/seasons.rs"]
+mod seasons;
 #[path = "fit/seeds.rs"]
 mod seeds;
 #[path = "fit/series.rs"]

@@ -75,3 +75,18 @@ fn exposures_to_come_are_named_and_trials_refused() {
     folder.ok("fit calls.csv -t n --likelihood binomial --trials size -o b.safetensors");
     folder.refused(2, "forecast b.safetensors calls.csv --horizon 2", &["needs `size`", "predict"]);
 }
+
+#[test]
+fn a_season_that_is_named_is_continued() {
+    let folder = Folder::new();
+    folder.write("sales.csv", weeks(120));
+    let fitted = folder.ok("fit sales.csv --target sales --season 1y --max-iterations 60 -o m.st");
+    assert!(fitted.out.contains("365.2"), "{}", fitted.out);
+    folder.ok("forecast m.st sales.csv --horizon 26w -o f.csv");
+    let mean = crate::support::column(&folder.read("f.csv"), "mean");
+    let (least, most) =
+        mean.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), v| (a.min(*v), b.max(*v)));
+    assert!((255.0..285.0).contains(&least) && (320.0..345.0).contains(&most), "{least} {most}");
+    folder.refused(1, "fit sales.csv --target sales --season 52", &["season `52`", "dates"]);
+    folder.refused(2, "fit sales.csv --target sales --season 1y --method deep", &["--season"]);
+}

@@ -43,6 +43,8 @@ pub use source::{InMemory, Rows, Source};
 pub use split::Mask;
 pub use statistics::Statistics;
 #[cfg(feature = "tables")]
+pub(crate) use tables::days_of;
+#[cfg(feature = "tables")]
 pub use tables::{
     Blocks, EncodeOptions, Missing, Selected, Selection, ShuffledTable, Table, TableSource,
     date_text, days, future,

@@ -13,7 +13,8 @@ use super::quiet::Quiet;
 use super::start::{self, prepare_start};
 use super::trial::Trial;
 use super::{
-    AUTO_EXACT, AUTO_WHOLE, Dataset, FitOptions, Start, checkpoint, choice, sample_rows, series,
+    AUTO_EXACT, AUTO_WHOLE, Dataset, FitOptions, Start, checkpoint, choice, sample_rows, seasons,
+    series,
 };
 use crate::data::{Classes, Source};
 use crate::engine::Engine;
@@ -71,14 +72,16 @@ pub(super) fn resolved(
 ) -> Result<(FitOptions, Option<KernelChoice>)> {
     let with = |kernel: &str| FitOptions { kernel: kernel.into(), ..options.clone() };
     if !is_automatic(&options.kernel) {
-        return Ok((options.clone(), None));
+        return Ok((seasons::added(dataset, options)?, None));
     }
+    let seasons = seasons::terms(dataset, options)?;
     let of_series = of_series(dataset, options);
-    let kernel = if of_series { USUAL_OF_SERIES } else { USUAL };
+    let family = if of_series { USUAL_OF_SERIES } else { USUAL };
+    let kernel = format!("{family}{seasons}");
     let usual = |reason: String| {
         let choice =
-            KernelChoice { kernel: kernel.into(), reason, rows: 0, candidates: Vec::new() };
-        Ok((with(kernel), Some(choice)))
+            KernelChoice { kernel: kernel.clone(), reason, rows: 0, candidates: Vec::new() };
+        Ok((with(&kernel), Some(choice)))
     };
     if let Some(reason) = settled(dataset, options)? {
         return usual(reason);
@@ -93,11 +96,11 @@ pub(super) fn resolved(
         false => options.clone(),
     };
     let sample = dataset.of_sample(sample)?;
-    let search = Search { sample, options: &own, rows, usual: kernel, engine, observer };
+    let search = Search { sample, options: &own, rows, usual: family, seasons, engine, observer };
     let Some(scores) = search.scores()? else {
         return usual("there are too few rows to judge kernels by".into());
     };
-    let mut choice = chosen(scores, rows.min(dataset.source.rows()), kernel);
+    let mut choice = chosen(scores, rows.min(dataset.source.rows()), &kernel);
     // a time limit may have ended the choice of the run before
     if let Some(kept) = checkpoint::setting(options, "kernel").filter(|kept| *kept != choice.kernel)
     {
@@ -189,6 +192,8 @@ struct Search<'a> {
     options: &'a FitOptions,
     rows: usize,
     usual: &'static str,
+    /// Terms that every candidate has.
+    seasons: String,
     engine: &'a dyn Engine,
     observer: &'a mut dyn Observer,
 }
@@ -215,7 +220,11 @@ impl Search<'_> {
             changes.extend([Change::OfPairs, Change::Shared]);
         }
         changes.push(Change::Plus(Term::Linear));
-        changes.push(Change::Plus(if d == 1 { Term::Periodic } else { Term::OfEachInput }));
+        match d {
+            1 if self.seasons.is_empty() => changes.push(Change::Plus(Term::Periodic)),
+            1 => {}
+            _ => changes.push(Change::Plus(Term::OfEachInput)),
+        }
         for change in changes {
             if self.observer.interrupted() {
                 // at a time limit the best so far will do
@@ -260,10 +269,13 @@ impl Search<'_> {
 
     /// A kernel by itself, trained from its own start.
     fn plain(&mut self, family: &'static str, pilot: usize) -> Result<Option<Judged>> {
-        let structure = Structure { family, of_pairs: false, shared: false, terms: Vec::new() };
-        let Some(mut trial) = self.trial(family, pilot)? else { return Ok(None) };
+        let seasons = self.seasons.clone();
+        let structure =
+            Structure { family, of_pairs: false, shared: false, terms: Vec::new(), seasons };
+        let spec = structure.specification();
+        let Some(mut trial) = self.trial(&spec, pilot)? else { return Ok(None) };
         let objective = trial.climb(FIRST, self.engine, self.observer)?;
-        let score = objective.map(|objective| scored(family, objective, &trial.model));
+        let score = objective.map(|objective| scored(&spec, objective, &trial.model));
         Ok(score.map(|score| Judged { structure, trial, score }))
     }
 

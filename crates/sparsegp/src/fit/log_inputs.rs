@@ -120,6 +120,7 @@ pub(super) fn resolved(
         }
         LogInputs::Auto => {
             let given = has_values(dataset, options) || dataset.part || options.pilot == 0;
+            let given = given || !options.seasons.is_empty();
             if obstacle(dataset).is_some() || !standardised || given {
                 return undecided();
             }

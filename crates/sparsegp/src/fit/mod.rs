@@ -48,6 +48,7 @@ mod responses;
 mod restarts;
 mod revive;
 mod screen;
+mod seasons;
 mod select;
 mod series;
 pub mod settings;
@@ -113,6 +114,8 @@ pub struct FitOptions {
     pub mean: Option<String>,
     /// Which inputs are learnt from by their logarithms ([`Scaler::x_log`](crate::data::Scaler::x_log)).
     pub log_inputs: LogInputs,
+    /// Seasons for which the kernel gets a periodic term: `1y` of dates, `24` in the units of the only input, `day=1y`.
+    pub seasons: Vec<String>,
     /// Which function of the targets is learnt ([`Scaler::y_transform`](crate::data::Scaler::y_transform)); predictions, scores
     /// and draws are of the targets.
     pub target_transform: TransformTargets,
@@ -219,6 +222,7 @@ impl Default for FitOptions {
             likelihood: None,
             mean: None,
             log_inputs: LogInputs::Auto,
+            seasons: Vec::new(),
             target_transform: TransformTargets::None,
             method: "auto".into(),
             inducing: None,
@@ -323,6 +327,7 @@ pub fn fit(
         if let Some(report) = &mut fitted.report {
             report.kernels = kernels;
         }
+        fitted.warnings.extend(seasons::remarks(dataset, &options)?);
         Ok(fitted)
     })
 }
@@ -453,11 +458,11 @@ pub fn go_on(
     fitted.check_certain("going on with the training")?;
     if options.target_transform != TransformTargets::None
         || matches!(&options.log_inputs, LogInputs::Named(names) if !names.is_empty())
+        || !options.seasons.is_empty()
     {
         return Err(Error::Invalid(
-            "going on with a training keeps the functions of targets and inputs that the model has: leave out \
-             `--target-transform` and `--log-inputs`, or fit anew"
-                .into(),
+            "going on with a training keeps its kernel and functions of targets and inputs: leave out `--target-transform`, \
+             `--log-inputs` and `--season`, or fit anew".into(),
         ));
     }
     if dataset.deviations.is_some() {

@@ -27,6 +27,7 @@ const UNTESTED: &[(&str, &str)] = &[
     ("checkpoint_every", "the same"),
     ("target_transform", "it is for Gaussian noise: tests are in `target_transform.rs`"),
     ("log_inputs", "it is for inputs that are not negative: tests are in `log_inputs.rs`"),
+    ("season", "it is for inputs whose units are known: tests are in `seasons.rs`"),
     ("relative_weights", "it is a matter of rows with weights: tests are in `rows.rs`"),
     ("time_limit", "no test depends on time: tests are in `limits.rs`"),
 ];

@@ -32,6 +32,9 @@ _PARAMETERS = """
         Observation model: an object of :mod:`sparsegp.likelihoods` or its short form.
     mean : str or Mean, optional
         ``"zero"``, ``"constant"`` or ``"linear"``, or one of your own (:class:`sparsegp.means.Custom`).
+    season : str or sequence of str
+        Lengths after which a term of the kernel repeats itself: ``"1y"``, ``"1w"``, ``"12h"`` of the column that holds dates, a
+        number such as ``"24"`` in the units of the only input, or with the name of the input ``"day=1y"``.
     log_inputs : str or sequence of str
         Inputs to learn from by their logarithms: names (``x0``, ``x1``, … of arrays), ``"none"``, or ``"auto"`` for positive
         ones whose values run over powers of ten, where a sample of the rows is explained better by that. Below the small end

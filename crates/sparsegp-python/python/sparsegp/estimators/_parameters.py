@@ -38,6 +38,7 @@ class Parameters(BaseEstimator):
         method: str = "auto",
         likelihood: LikelihoodLike = None,
         mean: Union[None, str, Mean] = None,
+        season: Union[str, Sequence[str]] = (),
         log_inputs: Union[str, Sequence[str]] = "auto",
         target_transform: str = "none",
         n_inducing: Optional[int] = None,
@@ -76,6 +77,7 @@ class Parameters(BaseEstimator):
         self.method = method
         self.likelihood = likelihood
         self.mean = mean
+        self.season = season
         self.log_inputs = log_inputs
         self.target_transform = target_transform
         self.n_inducing = n_inducing
@@ -144,6 +146,7 @@ class Parameters(BaseEstimator):
                 for path, value in (self.initial or {}).items()
             ],
             "fixed": [self.fixed] if isinstance(self.fixed, str) else list(self.fixed),
+            "season": [self.season] if isinstance(self.season, str) else list(self.season),
             "log_inputs": self.log_inputs
             if isinstance(self.log_inputs, str)
             else ",".join(self.log_inputs) or "none",

@@ -31,6 +31,7 @@ pub use batches::ShuffledTable;
 pub use columns::Selection;
 pub use dates::{date_text, days};
 pub use encode::EncodeOptions;
+pub(crate) use future::days_of;
 pub use future::future;
 pub use stream::{Blocks, TableSource};
 pub use table::{Missing, Selected, Table};

@@ -62,6 +62,7 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Resul
         target_transform,
         // as they turned out
         log_inputs: _,
+        seasons,
         method,
         inducing,
         batches,
@@ -98,6 +99,7 @@ pub(in crate::fit) fn settings(options: &FitOptions, dataset: &Dataset) -> Resul
                 false => kernel.clone(),
             },
         ),
+        ("seasons", if seasons.is_empty() { "none".into() } else { seasons.join(", ") }),
         ("likelihood", word(likelihood)),
         ("mean", word(mean)),
         ("transform of targets", target_transform.name().into()),

@@ -29,6 +29,8 @@ pub(super) struct Structure {
     pub(super) of_pairs: bool,
     pub(super) shared: bool,
     pub(super) terms: Vec<Term>,
+    /// Terms of known periods, after all others.
+    pub(super) seasons: String,
 }
 
 impl Structure {
@@ -59,7 +61,7 @@ impl Structure {
                 Term::OfEachInput => " + additive",
             };
         }
-        all
+        all + &self.seasons
     }
 
     /// Whether a change makes it another.

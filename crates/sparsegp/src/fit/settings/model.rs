@@ -97,6 +97,19 @@ pub(super) const ENTRIES: &[Setting] = &[
         ..USUAL
     },
     Setting {
+        name: "season",
+        python: Some("season"),
+        group: MODEL,
+        takes: "LENGTH",
+        about: "Add a term to the kernel that repeats itself after so long: `1y`, `1w` or `12h` of the input that holds dates, a \
+               number in the units of the only input, or with the name of the input `day=1y`; repeatable",
+        kind: Kind::Texts,
+        needs: &[Trait::OneLayer],
+        read: |o| json!(o.seasons),
+        write: |o, v| o.seasons = structured(v),
+        ..USUAL
+    },
+    Setting {
         name: "mean",
         python: Some("mean"),
         group: MODEL,

@@ -1,0 +1,111 @@
+//! Seasons of known lengths.
+
+use crate::support::{fit, options};
+use sparsegp::data::{Encoding, InputColumn};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, LogInputs, Of};
+use sparsegp::linalg::Mat;
+use sparsegp::rng::{stream, uniform};
+use std::f64::consts::TAU;
+
+/// Weekly rows of a year's wave with a peak, on a slow trend, as dates.
+fn weeks(n: usize) -> Dataset {
+    let mut rng = stream(3, "seasons");
+    let x = Mat::from_fn(n, 1, |i, _| 18_630.0 + 7.0 * i as f64);
+    let y = Mat::from_fn(n, 1, |i, _| {
+        let t = x[(i, 0)];
+        500.0 + 0.02 * (t - 18_630.0) + truth(t) + 3.0 * (uniform(&mut rng) - 0.5)
+    });
+    dated(Dataset::from_arrays(x, y, true).expect("a table"))
+}
+
+fn truth(t: f64) -> f64 {
+    40.0 * (2.0 * (TAU * t / 365.2425).sin() - 2.0).exp()
+}
+
+fn dated(mut own: Dataset) -> Dataset {
+    own.input_names[0] = "day".into();
+    own.columns = vec![InputColumn { name: "day".into(), encoding: Encoding::Date }];
+    own
+}
+
+fn with(kernel: &str, seasons: &[&str]) -> FitOptions {
+    FitOptions {
+        kernel: kernel.into(),
+        seasons: seasons.iter().map(|own| (*own).to_owned()).collect(),
+        ..options("auto", 200)
+    }
+}
+
+fn period(of: &Fitted) -> (f64, bool) {
+    let params = of.model.params();
+    let (_, own) = params.iter().find(|(path, _)| path.ends_with("period")).expect("a period");
+    (own.scalar(), own.frozen)
+}
+
+#[test]
+fn a_season_is_known_and_continued() {
+    let data = weeks(150);
+    let json = r#"{"type": "sum", "kernels": [{"type": "matern32"}, {"type": "linear"}]}"#;
+    for kernel in ["auto", "matern32 + linear", json] {
+        let found = fit(&data, &with(kernel, &["1y"])).expect("a fit");
+        let (length, frozen) = period(&found);
+        assert!((length * data.scaler.x_scale[0] - 365.2425).abs() < 1e-9 && frozen, "{length}");
+        // a year after the last row, where a trend alone knows no season
+        let at = Mat::from_fn(26, 1, |i, _| 18_630.0 + 7.0 * (150 + 2 * i) as f64);
+        let (mean, _) = found.predict(at.as_ref(), Of::Observations).expect("predictions");
+        let centred = |of: &dyn Fn(usize) -> f64| {
+            let middle = (0..26).map(of).sum::<f64>() / 26.0;
+            (0..26).map(|i| of(i) - middle).collect::<Vec<f64>>()
+        };
+        let (own, right) = (centred(&|i| mean[(i, 0)]), centred(&|i| truth(at[(i, 0)])));
+        let size = |v: &[f64]| v.iter().map(|v| v * v).sum::<f64>().sqrt();
+        let error: Vec<f64> = own.iter().zip(&right).map(|(a, b)| a - b).collect();
+        assert!(
+            size(&error) < 0.2 * size(&right),
+            "{kernel}: {} of {}",
+            size(&error),
+            size(&right)
+        );
+        assert!(!found.warnings.iter().any(|text| text.contains("season")), "{:?}", found.warnings);
+    }
+    let choice = fit(&data, &with("auto", &["1y"])).expect("a fit").report.expect("a report");
+    let choice = choice.kernels.expect("a choice");
+    let all = choice.candidates.iter().filter(|own| own.kernel.contains("period={value")).count();
+    assert!(all > 2 && all == choice.candidates.len(), "{choice:?}");
+}
+
+#[test]
+fn seasons_have_units_names_and_limits() {
+    let refused = |data: &Dataset, own: &FitOptions, words: &[&str]| {
+        let error = fit(data, own).expect_err("a refusal").to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    };
+    let days = weeks(60);
+    refused(&days, &with("rbf", &["52"]), &["season `52`", "`day` holds dates", "1y"]);
+    refused(&days, &with("rbf", &["week=1w"]), &["no input `week`", "day"]);
+    refused(&days, &with("rbf", &["0d"]), &["season `0d`", "positive"]);
+    refused(&days, &with("rbf", &["often"]), &["season `often`", "length of time"]);
+    let short = fit(&days, &with("rbf", &["day=1y"])).expect("a fit");
+    assert!(
+        short.warnings.iter().any(|text| text.contains("span 1.1 of it")),
+        "{:?}",
+        short.warnings
+    );
+
+    let x = Mat::from_fn(60, 2, |i, q| [3.0 + i as f64, (i % 7) as f64][q]);
+    let y = Mat::from_fn(60, 1, |i, _| (TAU * i as f64 / 12.0).sin() + 0.1 * (i % 5) as f64);
+    let two = Dataset::from_arrays(x, y, true).expect("a table");
+    refused(&two, &with("rbf", &["12"]), &["say of which input", "x0=12"]);
+    refused(&two, &with("rbf", &["x0=1y"]), &["`x0` holds numbers"]);
+    let logged = FitOptions { log_inputs: LogInputs::parse("x0"), ..with("rbf", &["x0=12"]) };
+    refused(&two, &logged, &["season `x0=12`", "logarithm"]);
+    for units in [false, true] {
+        let own = FitOptions { kernel_in_data_units: units, ..with("rbf", &["x0=12", "x1=7"]) };
+        let found = fit(&two, &own).expect("a fit");
+        assert!((period(&found).0 * two.scaler.x_scale[0] - 12.0).abs() < 1e-9, "{units}");
+        let names = found.model.params().iter().filter(|(p, _)| p.ends_with("period")).count();
+        assert_eq!(names, 2);
+    }
+    let deep = FitOptions { method: "deep".into(), ..with("auto", &["x0=12"]) };
+    refused(&two, &deep, &["season"]);
+}
