@@ -3,6 +3,7 @@
 use crate::compare_args::CompareArgs;
 use crate::embed::EmbedArgs;
 use crate::explain::ExplainArgs;
+use crate::export::ExportArgs;
 use crate::fit_args::FitArgs;
 use crate::follow::FollowArgs;
 use crate::forecast::ForecastArgs;
@@ -95,6 +96,8 @@ pub enum Command {
     Score(ScoreArgs),
     /// Show how predictions depend on every input, and what share of their variation each explains
     Explain(ExplainArgs),
+    /// Write the prediction of a model as code for elsewhere
+    Export(ExportArgs),
     /// Draw a saved model with the rows of a table
     Plot(PlotArgs),
     /// Put a model on one page of HTML, with scores and pictures

@@ -10,6 +10,7 @@ mod data;
 mod demo;
 mod embed;
 mod explain;
+mod export;
 mod facts;
 mod fail;
 mod fit;
@@ -67,6 +68,7 @@ fn main() -> ExitCode {
             Command::Follow(args) => follow::run(args, &context),
             Command::Suggest(args) => suggest::run(args, &context),
             Command::Explain(args) => explain::run(args, &context),
+            Command::Export(args) => export::run(args, &context),
             Command::Embed(args) => embed::run(args, &context),
             Command::Score(args) => score::run(args, &context),
             Command::Plot(args) => plot::command::run(args, &context),

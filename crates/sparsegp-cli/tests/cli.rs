@@ -24,6 +24,8 @@ mod deep;
 mod embed;
 #[path = "cli/explain.rs"]
 mod explain;
+#[path = "cli/export.rs"]
+mod export;
 #[path = "cli/follow.rs"]
 mod follow;
 #[path = "cli/forecast.rs"]
