@@ -16,6 +16,7 @@ use crate::predict::PredictArgs;
 use crate::reference::ReferenceArgs;
 use crate::sample::SampleArgs;
 use crate::score::ScoreArgs;
+use crate::serve::ServeArgs;
 use crate::suggest::SuggestArgs;
 use crate::update::UpdateArgs;
 use clap::{Args, Parser, Subcommand};
@@ -98,6 +99,8 @@ pub enum Command {
     Explain(ExplainArgs),
     /// Write the prediction of a model as code for elsewhere
     Export(ExportArgs),
+    /// Predict over HTTP: a small server for one model, at this machine
+    Serve(ServeArgs),
     /// Draw a saved model with the rows of a table
     Plot(PlotArgs),
     /// Put a model on one page of HTML, with scores and pictures

@@ -42,6 +42,7 @@ mod sample;
 mod saving;
 mod score;
 mod scores;
+mod serve;
 mod sink;
 mod suggest;
 mod table_args;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
             Command::Suggest(args) => suggest::run(args, &context),
             Command::Explain(args) => explain::run(args, &context),
             Command::Export(args) => export::run(args, &context),
+            Command::Serve(args) => serve::run(args, &context),
             Command::Embed(args) => embed::run(args, &context),
             Command::Score(args) => score::run(args, &context),
             Command::Plot(args) => plot::command::run(args, &context),

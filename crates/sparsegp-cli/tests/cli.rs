@@ -62,6 +62,9 @@ mod refusals;
 mod relaxed;
 #[path = "cli/remembered.rs"]
 mod remembered;
+#[cfg(unix)]
+#[path = "cli/serve.rs"]
+mod serve;
 #[path = "cli/suggest.rs"]
 mod suggest;
 #[path = "cli/update.rs"]

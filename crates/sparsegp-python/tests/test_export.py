@@ -1,5 +1,6 @@
 """Predictions as code for elsewhere."""
 
+import json
 import shutil
 import subprocess
 
@@ -9,7 +10,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from sparsegp import GPClassifier, GPRegressor, export
+import sparsegp
+from sparsegp import GPClassifier, GPCountRegressor, GPRegressor, export
 
 
 @pytest.fixture(scope="module")
@@ -95,3 +97,110 @@ def test_what_cannot_be_exported_is_refused(rows, tmp_path):
     with pytest.raises(TypeError, match="not Pipeline"):
         export(make_pipeline(StandardScaler(), model), tmp_path / "m.h")
     assert list(tmp_path.iterdir()) == []
+
+
+def run_onnx(path, X):
+    """What a runtime gives at rows, by the names of the outputs."""
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    onnx.checker.check_model(onnx.load(path), full_check=True)
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    found = session.run(None, {"x": np.ascontiguousarray(X, dtype=np.float64)})
+    return dict(zip([own.name for own in session.get_outputs()], found))
+
+
+def assert_onnx(model, path, X, rtol=1e-8):
+    """A runtime gives what the estimator predicts: of many rows, and of one."""
+    mean, sd = model.predict(X, return_std=True)
+    for rows in (slice(None), slice(1, 2)):
+        found = run_onnx(path, X[rows])
+        np.testing.assert_allclose(found["mean"][:, 0], mean[rows], rtol=rtol, atol=1e-8)
+        np.testing.assert_allclose(found["sd"][:, 0], sd[rows], rtol=rtol)
+
+
+KERNELS = [
+    "rbf",
+    "matern12 + linear(active_dims=[0])",
+    "matern32(ard=false) * constant + white",
+    "matern52 + exponential(active_dims=[1])",
+    "rational_quadratic + polynomial(degree=2, active_dims=[0])",
+    "gamma_exponential(gamma=1.3)",
+    "additive(base=matern52, order=2)",
+    "periodic(base=matern32(active_dims=[0])) * rbf + cosine(active_dims=[1])",
+    "periodic(base=matern52, form=gpflow) + rbf",
+    "changepoints(kernels=[rbf, matern32], active_dims=[0])",
+]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("method", ["exact", "titsias2025"])
+def test_onnx_predicts_as_the_estimator(rows, tmp_path, kernel, method):
+    X, y = rows
+    size = None if method == "exact" else 18
+    model = GPRegressor(
+        kernel=kernel, method=method, n_inducing=size, max_iter=8, hyperparameters="plug-in", pilot=0
+    ).fit(X, y)
+    found = export(model, tmp_path / "m.onnx")
+    assert found.format == "onnx" and found.inputs == ["x0", "x1"]
+    path = str(tmp_path / "m.onnx")
+    at = AT if "polynomial" not in kernel else AT[:4]
+    assert_onnx(model, path, at)
+    # many rows, with the latent function
+    many = np.random.default_rng(5).uniform([50, -2], [400, 2], (500, 2))
+    assert_onnx(model, path, many)
+    mean, variance = model.latent_mean_and_variance(many)
+    found = run_onnx(path, many)
+    np.testing.assert_allclose(found["latent_mean"][:, 0], mean, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(found["latent_sd"][:, 0] ** 2, variance, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("transform", ["none", "log", "yeo-johnson"])
+def test_onnx_of_averages_and_transformed_targets(rows, tmp_path, transform):
+    X, y = rows
+    model = GPRegressor(target_transform=transform, mean="linear").fit(X[:50], np.exp(y[:50] / 7))
+    export(model, tmp_path / "m.onnx")
+    assert_onnx(model, str(tmp_path / "m.onnx"), AT[:3], rtol=1e-7)
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "bernoulli(link=logit)", "bernoulli(floor=0.01)"])
+def test_onnx_of_classes_has_probabilities(rows, tmp_path, likelihood):
+    X, y = rows
+    model = GPClassifier(likelihood=likelihood).fit(X, np.where(y > 0, "up", "down"))
+    found = export(model, tmp_path / "m.onnx")
+    assert found.outputs["probabilities"] == ["down", "up"]
+    shown = run_onnx(str(tmp_path / "m.onnx"), AT)["probabilities"]
+    np.testing.assert_allclose(shown, model.predict_proba(AT), rtol=1e-7, atol=1e-9)
+
+
+def test_onnx_of_counts_has_rates(rows, tmp_path):
+    X, y = rows
+    model = GPCountRegressor(max_iter=20).fit(X, np.round(np.exp(y / 4)))
+    export(model, tmp_path / "m.onnx")
+    found = run_onnx(str(tmp_path / "m.onnx"), AT[:3])
+    np.testing.assert_allclose(found["mean"][:, 0], model.predict(AT[:3]), rtol=1e-8)
+
+
+def test_onnx_says_what_it_is(rows, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    X, y = rows
+    model = GPRegressor(kernel="rbf + linear", method="titsias2025", n_inducing=10, max_iter=5).fit(X, y)
+    export(model, tmp_path / "m.onnx")
+    own = onnx.load(str(tmp_path / "m.onnx"))
+    about = {entry.key: entry.value for entry in own.metadata_props}
+    assert own.producer_name == "sparsegp" and own.producer_version == sparsegp.__version__
+    assert about["kernel"] == "rbf + linear" and about["likelihood"] == "gaussian"
+    assert json.loads(about["inputs"])[1] == {"name": "x1", "kind": "number"}
+    assert json.loads(about["outputs"])["sd"] == ["y0"]
+    assert own.opset_import[0].version >= 17
+    dims = own.graph.input[0].type.tensor_type.shape.dim
+    assert dims[0].dim_param == "N" and dims[1].dim_value == 2
+
+
+def test_onnx_of_nearly_singular_covariances(tmp_path):
+    x = np.sort(np.concatenate([np.linspace(0, 1, 40), np.linspace(0, 1, 40) + 1e-6]))[:, None]
+    model = GPRegressor(
+        kernel="rbf(lengthscales=3)", method="exact", initial={"likelihood.variance": 1e-6}, max_iter=0, hyperparameters="plug-in"
+    ).fit(x, np.sin(5 * x[:, 0]))
+    export(model, tmp_path / "m.onnx")
+    at = np.array([[0.5], [0.501], [-1.0], [3.0], [100.0]])
+    assert_onnx(model, str(tmp_path / "m.onnx"), at, rtol=1e-6)

@@ -11,7 +11,11 @@ fn table() -> String {
         let (valve, more) = [("open", 5.0), ("shut", 0.0)][i % 2];
         let flow = 10.0 + 3.0 * (0.5 * pressure).sin() + more + 0.05 * (i % 5) as f64;
         let state = if flow > 12.0 { "high" } else { "low" };
-        text += &format!("2021-{:02}-{:02},{valve},{pressure},{flow},{state}\n", 1 + i % 12, 1 + i % 28);
+        text += &format!(
+            "2021-{:02}-{:02},{valve},{pressure},{flow},{state}\n",
+            1 + i % 12,
+            1 + i % 28
+        );
     }
     text
 }
@@ -19,7 +23,8 @@ fn table() -> String {
 /// Runs a program of C with a header.
 fn compiled(folder: &Folder, main: &str) -> Vec<f64> {
     folder.write("main.c", main);
-    let flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "main.c", "-o", "main", "-lm"];
+    let flags =
+        ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "main.c", "-o", "main", "-lm"];
     let run = Command::new("cc").args(flags).current_dir(folder.path(".")).output().unwrap();
     assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
     let out = Command::new(folder.path("main")).output().unwrap().stdout;
@@ -44,7 +49,9 @@ fn a_header_predicts_what_predict_does() {
     let expected: Vec<f64> = text
         .lines()
         .skip(1)
-        .flat_map(|line| line.split(',').take(2).map(|v| v.parse::<f64>().unwrap()).collect::<Vec<_>>())
+        .flat_map(|line| {
+            line.split(',').take(2).map(|v| v.parse::<f64>().unwrap()).collect::<Vec<_>>()
+        })
         .collect();
     // days since 1970
     let found = compiled(
@@ -60,7 +67,11 @@ fn a_header_predicts_what_predict_does() {
     let about = folder.json("export m.st -o again.txt --format c --name flow");
     assert_eq!((&about["name"], &about["inputs"][2]["name"]), (&"flow".into(), &"pressure".into()));
     assert_eq!(about["outputs"][0], serde_json::json!({ "name": "mean", "columns": ["flow"] }));
-    assert!(folder.read("again.txt").contains("void flow_predict(const double *x, double *mean, double *sd)"));
+    assert!(
+        folder
+            .read("again.txt")
+            .contains("void flow_predict(const double *x, double *mean, double *sd)")
+    );
 }
 
 #[test]
@@ -69,7 +80,18 @@ fn classes_have_probabilities_and_refusals_their_remedies() {
     folder.write("pump.csv", table());
     folder.ok("fit pump.csv --target state --ignore flow,day --max-iterations 40 -o c.st");
     let about = folder.json("export c.st -o c.h");
-    assert_eq!(about["outputs"][0], serde_json::json!({ "name": "probabilities", "columns": ["high", "low"] }));
+    assert_eq!(
+        about["outputs"][0],
+        serde_json::json!({ "name": "probabilities", "columns": ["high", "low"] })
+    );
+    let about = folder.json("export c.st -o c.onnx");
+    let bytes = folder.bytes("c.onnx");
+    assert_eq!(
+        (&about["format"], about["bytes"].as_u64()),
+        (&"onnx".into(), Some(bytes.len() as u64))
+    );
+    // the first field is the version of the format
+    assert_eq!(bytes[..2], [0x08, 8]);
     folder.refused(2, "export c.st -o c.txt", &["says no format", "--format"]);
     folder.refused(2, "export c.st -o c.st", &["would be overwritten"]);
     folder.refused(1, "export c.st -o d.h --name 2x", &["is no name of C", "model_2x"]);

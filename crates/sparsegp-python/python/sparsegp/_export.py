@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from . import _core
 
 # formats by the endings of files
-_ENDINGS = {".h": "c"}
+_ENDINGS = {".h": "c", ".onnx": "onnx"}
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Exported:
 
     #: The file.
     path: str
-    #: Format: ``"c"``.
+    #: Format: ``"c"`` or ``"onnx"``.
     format: str
     #: Beginning of all names in C.
     name: str
@@ -48,15 +48,17 @@ def export(
     model's predictions inside and far outside of the data before it is written.
 
     A header of C (C99, ``<math.h>`` alone, no allocation, safe for threads) has ``NAME_predict(x, mean, sd)`` of an
-    observation, or ``NAME_probabilities(x, p)`` of two classes, and ``NAME_latent(x, mean, sd)`` of the latent functions.
+    observation, or ``NAME_probabilities(x, p)`` of two classes, and ``NAME_latent(x, mean, sd)`` of the latent functions. A
+    model of ONNX (operators of version 17, 64-bit floats) takes ``x`` of shape (n, d), and gives ``mean`` and ``sd`` or
+    ``probabilities``, ``latent_mean`` and ``latent_sd``.
 
     Parameters
     ----------
     estimator : fitted estimator
         Sparse or exact, or an average over hyperparameters.
     path : str or path
-        File to write; its ending (``.h``) says the format.
-    format : {"c"}, optional
+        File to write; its ending (``.h``, ``.onnx``) says the format.
+    format : {"c", "onnx"}, optional
         Format, where the ending does not say it.
     name : str, optional
         Beginning of all names in C; by default the name of the file.

@@ -69,10 +69,8 @@ impl Body<'_> {
                     Unary::Expm1 => format!("expm1({a})"),
                     Unary::Log => format!("log({a})"),
                     Unary::NormalCdf => format!("(0.5 * erfc(-0.70710678118654752 * {a}))"),
-                    Unary::Sign => format!("(({a} > 0.0) - ({a} < 0.0))"),
                     Unary::Sin => format!("sin({a})"),
                     Unary::Sqrt => format!("sqrt({a})"),
-                    Unary::Tanh => format!("tanh({a})"),
                 }
             }
             Op::Binary(f, a, b) => {
@@ -95,12 +93,20 @@ impl Body<'_> {
     /// Names a value of the row, or of a line.
     fn name(&mut self, id: Id, line: bool, header: &str) {
         let text = self.text_of(id, header);
-        let text = text.strip_prefix('(').and_then(|t| t.strip_suffix(')')).filter(|t| balanced(t)).unwrap_or(&text);
+        let text = text
+            .strip_prefix('(')
+            .and_then(|t| t.strip_suffix(')'))
+            .filter(|t| balanced(t))
+            .unwrap_or(&text);
         let own = format!("t{}", self.next);
         self.next += 1;
         let space = if line { "        " } else { "    " };
         let _ = writeln!(self.text, "{space}const double {own} = {text};");
-        if line { self.of_line.insert(id, own) } else { self.of_row.insert(id, own) };
+        if line {
+            self.of_line.insert(id, own)
+        } else {
+            self.of_row.insert(id, own)
+        };
     }
 
     /// Names what is used more than once, what is `wanted`, and what is long, of all that values are made of.
@@ -163,7 +169,9 @@ fn tables(text: &mut String, name: &str, at: usize, block: &Block) {
     for (s, sum) in block.sums.iter().enumerate() {
         let own = format!("{name}_sum_{}", block.first + s);
         match sum {
-            Sum::Weighted(all) | Sum::Image(_, all) => array(text, &own, all.len(), all.iter().copied()),
+            Sum::Weighted(all) | Sum::Image(_, all) => {
+                array(text, &own, all.len(), all.iter().copied())
+            }
             Sum::Product(Lower { values, .. }) | Sum::Solution(Lower { values, .. }) => {
                 array(text, &own, values.len(), values.iter().copied());
             }
@@ -220,7 +228,8 @@ fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block) {
     let (lines, columns) = (block.lines, block.table.len());
     let _ = writeln!(body.text, "    for (j = 0; j < {lines}; j++) {{");
     if columns > 0 && order.iter().any(|id| matches!(body.graph.op(*id), Op::Column(_))) {
-        let _ = writeln!(body.text, "        const double *p = {name}_points_{at} + {columns} * j;");
+        let _ =
+            writeln!(body.text, "        const double *p = {name}_points_{at} + {columns} * j;");
     }
     body.of_line.clear();
     body.statements(&[block.body], &HashSet::new(), true, name);
@@ -244,7 +253,13 @@ fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block) {
 }
 
 /// A function with these outputs, of which each goes to a pointer.
-fn function(text: &mut String, program: &Program, name: &str, suffix: &str, outputs: &[(&'static str, &str)]) {
+fn function(
+    text: &mut String,
+    program: &Program,
+    name: &str,
+    suffix: &str,
+    outputs: &[(&'static str, &str)],
+) {
     let graph = &program.graph;
     let ends: Vec<(&str, Vec<Id>)> = outputs
         .iter()
@@ -287,7 +302,8 @@ fn blocks_of(program: &Program, roots: &[Id]) -> Vec<bool> {
     while let Some(id) = open.pop() {
         for own in program.graph.order(&[id]) {
             let Op::Scalar(s) = program.graph.op(own) else { continue };
-            let found = program.blocks.iter().position(|b| (b.first..b.first + b.sums.len()).contains(&s));
+            let found =
+                program.blocks.iter().position(|b| (b.first..b.first + b.sums.len()).contains(&s));
             if let Some(at) = found.filter(|at| !needed[*at]) {
                 needed[at] = true;
                 open.push(program.blocks[at].body);
@@ -303,7 +319,8 @@ fn about(text: &mut String, header: &Header<'_>, outputs: &[(&'static str, &str)
     for (of, to) in outputs {
         let found = header.columns.iter().find(|(name, _)| name == of);
         let all = found.map(|(_, columns)| columns.as_slice()).unwrap_or_default();
-        let listed: Vec<String> = all.iter().enumerate().map(|(p, c)| format!("{to}[{p}]: {}", escaped(c))).collect();
+        let listed: Vec<String> =
+            all.iter().enumerate().map(|(p, c)| format!("{to}[{p}]: {}", escaped(c))).collect();
         lines.extend(listed);
     }
     text.push_str(&block(&lines));
@@ -316,7 +333,10 @@ pub(super) fn header(program: &Program, header: &Header<'_>) -> String {
     let mut text = String::new();
     let mut lines = header.about.clone();
     lines.push(String::new());
-    lines.push(format!("Inputs x[0], ..., x[{}], in the units of the table:", header.inputs.len() - 1));
+    lines.push(format!(
+        "Inputs x[0], ..., x[{}], in the units of the table:",
+        header.inputs.len() - 1
+    ));
     for (d, [input, kind]) in header.inputs.iter().enumerate() {
         lines.push(format!("  x[{d}]  {}: {}", escaped(input), escaped(kind)));
     }
@@ -326,7 +346,9 @@ pub(super) fn header(program: &Program, header: &Header<'_>) -> String {
     text.push_str(&block(&lines));
     let _ = writeln!(text, "#ifndef {upper}_H\n#define {upper}_H\n\n#include <math.h>\n");
     let _ = writeln!(text, "#define {upper}_INPUTS {}", header.inputs.len());
-    for (define, of) in [("OUTPUTS", "mean"), ("CLASSES", "probabilities"), ("LATENTS", "latent_mean")] {
+    for (define, of) in
+        [("OUTPUTS", "mean"), ("CLASSES", "probabilities"), ("LATENTS", "latent_mean")]
+    {
         if let Some(own) = program.output(of) {
             let _ = writeln!(text, "#define {upper}_{define} {}", own.values.len());
         }
@@ -347,7 +369,12 @@ pub(super) fn header(program: &Program, header: &Header<'_>) -> String {
         function(&mut functions, program, name, "probabilities", &outputs);
     }
     let outputs = [("latent_mean", "mean"), ("latent_sd", "sd")];
-    about(&mut functions, header, &outputs, "Mean and standard deviation of a latent function: without noise.");
+    about(
+        &mut functions,
+        header,
+        &outputs,
+        "Mean and standard deviation of a latent function: without noise.",
+    );
     function(&mut functions, program, name, "latent", &outputs);
     for (own, code) in FUNCTIONS {
         if functions.contains(&format!("{name}_{own}(")) {

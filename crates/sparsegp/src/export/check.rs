@@ -40,7 +40,11 @@ fn rows(fitted: &Fitted) -> Mat<f64> {
                 let (low, high) = column
                     .iter()
                     .fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(*v), h.max(*v)));
-                let far = if fitted.scaler.log_unit(d).is_some() { far.min(FAR_IN_LOGARITHMS) } else { *far };
+                let far = if fitted.scaler.log_unit(d).is_some() {
+                    far.min(FAR_IN_LOGARITHMS)
+                } else {
+                    *far
+                };
                 // not all inputs in the same direction
                 let own = if (d + k) % 2 == 0 { sign } else { -0.7 * sign };
                 0.5 * (low + high) + own * (0.5 + far) * (high - low).max(1e-3)
@@ -103,7 +107,13 @@ pub(super) fn check(program: &Program, fitted: &Fitted) -> Result<()> {
     let x = rows(fitted);
     let plain = !fitted.scaler.is_transformed();
     let units: Vec<(f64, f64)> = match plain {
-        true => fitted.scaler.y_mean.iter().copied().zip(fitted.scaler.y_scale.iter().copied()).collect(),
+        true => fitted
+            .scaler
+            .y_mean
+            .iter()
+            .copied()
+            .zip(fitted.scaler.y_scale.iter().copied())
+            .collect(),
         false => Vec::new(),
     };
     let latent = known(fitted, x.as_ref(), Of::Latent)?;
@@ -130,8 +140,9 @@ pub(super) fn check(program: &Program, fitted: &Fitted) -> Result<()> {
         }
         if let Some(classes) = &classes {
             let own = of("probabilities");
-            let wrong = (0..classes.ncols())
-                .find(|c| !((classes[(i, *c)] - own[*c]).abs() <= RELATIVE * classes[(i, *c)] + 1e-9));
+            let wrong = (0..classes.ncols()).find(|c| {
+                !((classes[(i, *c)] - own[*c]).abs() <= RELATIVE * classes[(i, *c)] + 1e-9)
+            });
             apart = apart.or_else(|| {
                 wrong.map(|c| Apart {
                     what: "probability",

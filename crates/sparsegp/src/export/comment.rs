@@ -65,10 +65,50 @@ pub(super) fn literal(value: f64) -> String {
 /// Whether a text is a name of C that no keyword and no macro of its standard headers has.
 pub(super) fn is_name(text: &str) -> bool {
     const TAKEN: [&str; 44] = [
-        "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern", "float", "for",
-        "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed", "sizeof", "static", "struct",
-        "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "class", "namespace", "template", "private", "public",
-        "new", "delete", "this", "try", "throw",
+        "auto",
+        "break",
+        "case",
+        "char",
+        "const",
+        "continue",
+        "default",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "extern",
+        "float",
+        "for",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "register",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "struct",
+        "switch",
+        "typedef",
+        "union",
+        "unsigned",
+        "void",
+        "volatile",
+        "while",
+        "class",
+        "namespace",
+        "template",
+        "private",
+        "public",
+        "new",
+        "delete",
+        "this",
+        "try",
+        "throw",
     ];
     let mut all = text.chars();
     all.next().is_some_and(|c| c.is_ascii_alphabetic())
@@ -95,7 +135,12 @@ mod tests {
     fn hostile_texts_stay_within_their_line_of_a_comment() {
         let hostile = "a*/ int x; /* \n b \\\n ??/ \u{202e}größe";
         let own = escaped(hostile);
-        assert!(!own.contains("*/") && !own.contains("/*") && !own.contains('\n') && !own.contains("??"));
+        assert!(
+            !own.contains("*/")
+                && !own.contains("/*")
+                && !own.contains('\n')
+                && !own.contains("??")
+        );
         assert!(own.contains("größe") && own.contains("\\u{202e}") && own.contains("\\u{a}"));
         let comment = block(&[own, "**/".replace("*/", "* /")]);
         assert_eq!(comment.matches("*/").count(), 1);
@@ -106,7 +151,9 @@ mod tests {
 
     #[test]
     fn numbers_come_back_to_the_bit() {
-        for value in [0.1, -2.5e-300, 5e-324, 1e22, 123456.0, f64::MAX, 0.30000000000000004, -0.0, 1e16] {
+        for value in
+            [0.1, -2.5e-300, 5e-324, 1e22, 123456.0, f64::MAX, 0.30000000000000004, -0.0, 1e16]
+        {
             let text = literal(value);
             let plain = text.trim_matches(['(', ')']);
             let back: f64 = plain.parse().unwrap();
@@ -117,7 +164,13 @@ mod tests {
 
     #[test]
     fn names_are_those_of_c() {
-        assert!(is_name("sales_2024") && !is_name("2024") && !is_name("for") && !is_name("größe") && !is_name(""));
+        assert!(
+            is_name("sales_2024")
+                && !is_name("2024")
+                && !is_name("for")
+                && !is_name("größe")
+                && !is_name("")
+        );
         assert_eq!(name_like("my model-2"), "my_model_2");
         assert_eq!(name_like("2024"), "model_2024");
         assert_eq!(name_like("int"), "model_int");

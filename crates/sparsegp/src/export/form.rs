@@ -115,7 +115,9 @@ fn process(
     if let Some((trend, _)) = trend {
         for l in own.latents.clone() {
             let weights = trend.own[l].0;
-            sums.extend((0..weights.ncols()).map(|k| Sum::Weighted(weights.col_as_slice(k).to_vec())));
+            sums.extend(
+                (0..weights.ncols()).map(|k| Sum::Weighted(weights.col_as_slice(k).to_vec())),
+            );
         }
     }
     let first = sums.len();

@@ -37,10 +37,8 @@ pub(super) enum Unary {
     Log,
     /// Φ.
     NormalCdf,
-    Sign,
     Sin,
     Sqrt,
-    Tanh,
 }
 
 /// Functions of two.
@@ -65,11 +63,8 @@ impl Unary {
             Self::Expm1 => x.exp_m1(),
             Self::Log => x.ln(),
             Self::NormalCdf => special::normal_cdf(x),
-            Self::Sign if x == 0.0 => 0.0,
-            Self::Sign => x.signum(),
             Self::Sin => x.sin(),
             Self::Sqrt => x.sqrt(),
-            Self::Tanh => x.tanh(),
         }
     }
 }
@@ -181,7 +176,8 @@ impl Graph {
         match (f, self.number(a), self.number(b)) {
             (_, Some(a), Some(b)) => self.constant(f.of(a, b)),
             (Binary::Add, Some(0.0), _) | (Binary::Mul, Some(1.0), _) => b,
-            (Binary::Add | Binary::Sub, _, Some(0.0)) | (Binary::Mul | Binary::Div, _, Some(1.0)) => a,
+            (Binary::Add | Binary::Sub, _, Some(0.0))
+            | (Binary::Mul | Binary::Div, _, Some(1.0)) => a,
             (Binary::Sub, ..) if a == b => self.constant(0.0),
             (Binary::Mul, Some(0.0), _) | (Binary::Mul, _, Some(0.0)) => self.constant(0.0),
             (Binary::Max | Binary::Min, ..) if a == b => a,

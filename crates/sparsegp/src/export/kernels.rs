@@ -16,7 +16,13 @@ const KNOWN: &str = "rbf, matern12, matern32, matern52, exponential, gamma_expon
 
 /// Those of distances.
 const RADIAL: [&str; 7] = [
-    "rbf", "matern12", "matern32", "matern52", "exponential", "gamma_exponential", "rational_quadratic",
+    "rbf",
+    "matern12",
+    "matern32",
+    "matern52",
+    "exponential",
+    "gamma_exponential",
+    "rational_quadratic",
 ];
 
 fn unknown(name: &str) -> Error {
@@ -315,8 +321,10 @@ fn coregion(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
     let d = own.dim()?;
     let kappa = own.numbers("kappa")?;
     let json = &own.json["W"];
-    let rows = json.get("value").unwrap_or(json).as_array().ok_or_else(|| unreadable(own.name, "W"))?;
-    let row = |row: &Value| row.as_array().map(|all| all.iter().filter_map(Value::as_f64).collect());
+    let rows =
+        json.get("value").unwrap_or(json).as_array().ok_or_else(|| unreadable(own.name, "W"))?;
+    let row =
+        |row: &Value| row.as_array().map(|all| all.iter().filter_map(Value::as_f64).collect());
     let w: Option<Vec<Vec<f64>>> = rows.iter().map(row).collect();
     let w = w.filter(|w| w.len() == kappa.len()).ok_or_else(|| unreadable(own.name, "W"))?;
     if w.len() > MOST_LABELS {
@@ -353,7 +361,8 @@ fn coregion(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
 /// The same group in all columns, or another.
 fn categorical(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
     let variance = own.number("variance")?;
-    let similarity = if own.json.get("similarity").is_some() { own.number("similarity")? } else { 0.0 };
+    let similarity =
+        if own.json.get("similarity").is_some() { own.number("similarity")? } else { 0.0 };
     let Some(z) = own.pair.z else { return Ok(graph.constant(variance)) };
     let mut same = graph.constant(1.0);
     let dims = match own.json.get("active_dims") {

@@ -1,4 +1,4 @@
-//! Predictions of a fitted model as code for elsewhere: a header of C.
+//! Predictions of a fitted model as code for elsewhere: a header of C, a model of ONNX.
 //!
 //! An [`Export`] is the closed formula of mean and standard deviation, from the numbers that a table has. It exists where the
 //! posterior is Gaussian at points (sparse or exact inference, or an average over hyperparameters of it), for the kernels and
@@ -27,7 +27,9 @@ mod form;
 mod graph;
 mod kernels;
 mod observe;
+mod onnx;
 mod program;
+mod protobuf;
 
 pub use comment::name_like;
 
@@ -36,9 +38,55 @@ use crate::error::{Error, Result};
 use crate::fit::Fitted;
 use crate::linalg::MatRef;
 use program::Program;
+use serde_json::json;
+use std::path::Path;
 
 /// Most numbers in a header of C: some 50 MB of text.
 const MOST_IN_C: usize = 2_000_000;
+
+/// Most numbers in a model of ONNX: 800 MB, of the 2 GB that its files may have.
+const MOST_IN_ONNX: usize = 100_000_000;
+
+/// What a file is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A header of C99.
+    C,
+    /// A model of ONNX.
+    Onnx,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::C, Self::Onnx];
+
+    /// Returns its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::C => "c",
+            Self::Onnx => "onnx",
+        }
+    }
+
+    /// Returns the ending of its files.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Self::C => "h",
+            Self::Onnx => "onnx",
+        }
+    }
+
+    /// Finds a format by its name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|own| own.name() == name)
+    }
+
+    /// Finds the format that the ending of a file says.
+    pub fn of_path(path: &Path) -> Option<Self> {
+        let ending = path.extension()?;
+        Self::ALL.into_iter().find(|own| ending.eq_ignore_ascii_case(own.ending()))
+    }
+}
 
 /// An input of an exported function.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +129,9 @@ impl<'a> Export<'a> {
     pub fn inputs(&self) -> Vec<ExportedInput> {
         let one = |column: &crate::data::InputColumn| {
             let names = column.input_names().into_iter().enumerate();
-            names.map(|(at, name)| ExportedInput { name, kind: kind(column, at) }).collect::<Vec<_>>()
+            names
+                .map(|(at, name)| ExportedInput { name, kind: kind(column, at) })
+                .collect::<Vec<_>>()
         };
         self.fitted.columns.iter().flat_map(one).collect()
     }
@@ -98,7 +148,11 @@ impl<'a> Export<'a> {
             _ => (0..count).map(|l| format!("f_{l}")).collect(),
         };
         let all = self.program.outputs.iter();
-        all.map(|own| ExportedOutput { name: own.name, columns: columns(own.name, own.values.len()) }).collect()
+        all.map(|own| ExportedOutput {
+            name: own.name,
+            columns: columns(own.name, own.values.len()),
+        })
+        .collect()
     }
 
     /// Says what is not in the outputs that predictions of the model have, if anything.
@@ -112,9 +166,8 @@ impl<'a> Export<'a> {
         }
         let extra = likelihood.extra().filter(|extra| extra.default.is_some())?;
         let default = extra.default.unwrap_or_default();
-        (self.fitted.extra_name.is_some() || name != "gaussian").then(|| {
-            format!("observations are those of rows whose {} is {default}", extra.name)
-        })
+        (self.fitted.extra_name.is_some() || name != "gaussian")
+            .then(|| format!("observations are those of rows whose {} is {default}", extra.name))
     }
 
     /// Evaluates the formula at rows B×D in the data's units: for each output its columns, row by row. What languages are
@@ -125,7 +178,11 @@ impl<'a> Export<'a> {
     pub fn evaluate(&self, x: MatRef<'_, f64>) -> Result<Vec<Vec<Vec<f64>>>> {
         let inputs = self.fitted.input_names.len();
         if x.ncols() != inputs {
-            return Err(Error::shape("inputs of the formula", format!("{inputs} columns"), x.ncols()));
+            return Err(Error::shape(
+                "inputs of the formula",
+                format!("{inputs} columns"),
+                x.ncols(),
+            ));
         }
         let mut all = vec![Vec::with_capacity(x.nrows()); self.program.outputs.len()];
         for i in 0..x.nrows() {
@@ -135,17 +192,38 @@ impl<'a> Export<'a> {
         Ok(all)
     }
 
+    /// Writes it in a format; `name` is of C alone.
+    ///
+    /// # Errors
+    /// As for [`Export::to_c`] and [`Export::to_onnx`].
+    pub fn to_bytes(&self, format: Format, name: &str) -> Result<Vec<u8>> {
+        match format {
+            Format::C => self.to_c(name).map(String::into_bytes),
+            Format::Onnx => self.to_onnx(),
+        }
+    }
+
+    /// The kernels, in words.
+    fn kernels(&self) -> String {
+        let all = self.fitted.model.kernels.iter();
+        all.map(|kernel| kernel_words(&kernel.to_json())).collect::<Vec<_>>().join("; ")
+    }
+
     /// Lines about the model, for whoever finds the file.
     fn about(&self) -> Vec<String> {
         let fitted = self.fitted;
-        let kernels: Vec<String> = fitted.model.kernels.iter().map(|k| kernel_words(&k.to_json())).collect();
-        let quoted: Vec<String> = fitted.target_names.iter().map(|name| comment::escaped(name)).collect();
+        let quoted: Vec<String> =
+            fitted.target_names.iter().map(|name| comment::escaped(name)).collect();
         let mut lines = vec![
-            format!("Predictions of {} by a Gaussian process: sparsegp {}.", quoted.join(", "), env!("CARGO_PKG_VERSION")),
+            format!(
+                "Predictions of {} by a Gaussian process: sparsegp {}.",
+                quoted.join(", "),
+                env!("CARGO_PKG_VERSION")
+            ),
             format!(
                 "Method {}, kernel {}, likelihood {}, {} training rows.",
                 fitted.model.method.name(),
-                kernels.join("; "),
+                self.kernels(),
                 fitted.model.likelihood.name(),
                 fitted.rows
             ),
@@ -180,6 +258,60 @@ impl<'a> Export<'a> {
         Ok(c::header(&self.program, &c::Header { name, about: self.about(), inputs, columns }))
     }
 
+    /// Returns a model of ONNX (operators of version 17, numbers of 64 bits): from `x`, N×D in the data's units, the outputs that
+    /// [`Export::outputs`] lists, N×P each. Names of inputs and outputs, kernel, likelihood, method and version are its metadata.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for so many points that it would be over 800 MB, and where inverses of factors, which take the
+    /// place of triangular systems, lose so many digits that it differs from the model by more than 10⁻⁶.
+    pub fn to_onnx(&self) -> Result<Vec<u8>> {
+        let solved = |sum: &program::Sum| matches!(sum, program::Sum::Solution(_));
+        let mut own = None;
+        if self.program.blocks.iter().flat_map(|block| &block.sums).any(solved) {
+            let mut program = form::program(self.fitted)?;
+            program.without_solutions();
+            check::check(&program, self.fitted)?;
+            own = Some(program);
+        }
+        let program = own.as_ref().unwrap_or(&self.program);
+        // triangles become squares
+        let numbers = 2 * program.numbers();
+        if numbers > MOST_IN_ONNX {
+            return Err(Error::Invalid(format!(
+                "the model would have {numbers} numbers, some {} MB: {}",
+                numbers / 125_000,
+                self.smaller()
+            )));
+        }
+        let inputs = self.inputs();
+        let outputs: serde_json::Map<String, serde_json::Value> = self
+            .outputs()
+            .into_iter()
+            .map(|own| (own.name.to_owned(), json!(own.columns)))
+            .collect();
+        let listed: Vec<_> =
+            inputs.iter().map(|own| json!({ "name": own.name, "kind": own.kind })).collect();
+        let metadata = vec![
+            ("inputs", json!(listed).to_string()),
+            ("outputs", json!(outputs).to_string()),
+            ("kernel", self.kernels()),
+            ("likelihood", self.fitted.model.likelihood.name().to_owned()),
+            ("method", self.fitted.model.method.name().to_owned()),
+            ("version", env!("CARGO_PKG_VERSION").to_owned()),
+        ];
+        let names: Vec<&str> = inputs.iter().map(|own| own.name.as_str()).collect();
+        let doc = |own: ExportedOutput| (own.name.to_owned(), own.columns.join(", "));
+        let about = onnx::About {
+            version: env!("CARGO_PKG_VERSION"),
+            description: self.about().join(" "),
+            inputs: names.join(", "),
+            outputs: self.outputs().into_iter().map(doc).collect(),
+            width: inputs.len(),
+            metadata,
+        };
+        Ok(onnx::model(program, &about))
+    }
+
     /// What makes an export smaller.
     fn smaller(&self) -> &'static str {
         match self.fitted.posterior.components_count() {
@@ -203,8 +335,12 @@ fn kind(column: &crate::data::InputColumn, at: usize) -> String {
             format!("1 where column `{}` is `{}`, else 0", column.name, labels[of])
         }
         Encoding::Code(all) => {
-            let codes: Vec<String> =
-                all.labels().iter().enumerate().map(|(code, label)| format!("{code} is `{label}`")).collect();
+            let codes: Vec<String> = all
+                .labels()
+                .iter()
+                .enumerate()
+                .map(|(code, label)| format!("{code} is `{label}`"))
+                .collect();
             format!("place of the category of column `{}`, where {}", column.name, codes.join(", "))
         }
     }

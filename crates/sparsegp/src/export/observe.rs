@@ -126,7 +126,8 @@ pub(super) fn in_own_units(
             let g = graph.add(mean, apart);
             let z = power_inverse(graph, g, *lambda);
             let columns = [nodes.x.clone()];
-            let [first] = program.block(&columns, z, vec![Sum::Weighted(nodes.w.clone())])[..] else {
+            let [first] = program.block(&columns, z, vec![Sum::Weighted(nodes.w.clone())])[..]
+            else {
                 return (mean, variance);
             };
             let graph = &mut program.graph;

@@ -149,7 +149,9 @@ impl Program {
             let (of_lines, of_row): (Vec<Id>, Vec<Id>) =
                 order.into_iter().partition(|id| self.graph.depends(*id).line);
             let mut values = Values::default();
-            of_row.iter().for_each(|id| values.set(*id, self.value(*id, row, &scalars, &values, None)));
+            of_row
+                .iter()
+                .for_each(|id| values.set(*id, self.value(*id, row, &scalars, &values, None)));
             let line = |j: usize, values: &mut Values| {
                 for id in &of_lines {
                     let own = self.value(*id, row, &scalars, values, Some((block, j)));

@@ -10,14 +10,26 @@ use std::path::Path;
 use std::process::Command;
 
 /// Compiles a program that prints what the functions of a header give at rows, a line for each row, and runs it.
-fn run(folder: &Path, header: &str, name: &str, x: &Mat<f64>, functions: &[(&str, usize)]) -> Vec<Vec<f64>> {
+fn run(
+    folder: &Path,
+    header: &str,
+    name: &str,
+    x: &Mat<f64>,
+    functions: &[(&str, usize)],
+) -> Vec<Vec<f64>> {
     std::fs::write(folder.join("model.h"), header).unwrap();
-    let mut main = String::from("#include \"model.h\"\n#include <stdio.h>\nint main(void)\n{\n    double a[9], b[9];\n    int i;\n");
+    let mut main = String::from(
+        "#include \"model.h\"\n#include <stdio.h>\nint main(void)\n{\n    double a[9], b[9];\n    int i;\n",
+    );
     let numbers: Vec<String> = (0..x.nrows())
         .map(|i| (0..x.ncols()).map(|d| format!("{:e}", x[(i, d)])).collect::<Vec<_>>().join(", "))
         .collect();
     let (rows, columns) = (x.nrows(), x.ncols());
-    let _ = writeln!(main, "    static const double x[{rows}][{columns}] = {{{{ {} }}}};", numbers.join(" }, { "));
+    let _ = writeln!(
+        main,
+        "    static const double x[{rows}][{columns}] = {{{{ {} }}}};",
+        numbers.join(" }, { ")
+    );
     let _ = writeln!(main, "    for (i = 0; i < {rows}; i++) {{");
     for (function, count) in functions {
         let second = if *function == "probabilities" { "" } else { ", b" };
@@ -31,7 +43,12 @@ fn run(folder: &Path, header: &str, name: &str, x: &Mat<f64>, functions: &[(&str
     main.push_str("        printf(\"\\n\");\n    }\n    return 0;\n}\n");
     std::fs::write(folder.join("main.c"), main).unwrap();
     let flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1"];
-    let compiled = Command::new("cc").args(flags).args(["main.c", "-o", "main", "-lm"]).current_dir(folder).output().unwrap();
+    let compiled = Command::new("cc")
+        .args(flags)
+        .args(["main.c", "-o", "main", "-lm"])
+        .current_dir(folder)
+        .output()
+        .unwrap();
     let errors = String::from_utf8_lossy(&compiled.stderr).into_owned();
     assert!(compiled.status.success(), "{name}: {}", errors.chars().take(2000).collect::<String>());
     let out = Command::new(folder.join("main")).output().unwrap();
@@ -48,7 +65,8 @@ fn compare(folder: &Path, case: &str, fitted: &Fitted) {
     let header = export.to_c("model_1").unwrap();
     let x = rows_for(fitted.input_names.len());
     let outputs = export.outputs();
-    let count = |name: &str| outputs.iter().find(|own| own.name == name).map(|own| own.columns.len());
+    let count =
+        |name: &str| outputs.iter().find(|own| own.name == name).map(|own| own.columns.len());
     let latents = count("latent_mean").unwrap();
     let mut functions = vec![("latent", latents)];
     functions.extend(count("mean").map(|p| ("predict", p)));
@@ -63,7 +81,10 @@ fn compare(folder: &Path, case: &str, fitted: &Fitted) {
     if count("probabilities").is_some() {
         let expected = fitted.predict_proba(x.as_ref()).unwrap();
         for (i, row) in found.iter().enumerate() {
-            assert!((0..2).all(|c| (row[2 * latents + c] - expected[(i, c)]).abs() < 1e-10), "{case} {i}");
+            assert!(
+                (0..2).all(|c| (row[2 * latents + c] - expected[(i, c)]).abs() < 1e-10),
+                "{case} {i}"
+            );
         }
     }
 }

@@ -9,7 +9,9 @@ use sparsegp::linalg::Mat;
 pub fn rows_for(inputs: usize) -> Mat<f64> {
     match inputs {
         3 => rows(),
-        _ => Mat::from_fn(9, 2, |i, d| [[1.0, 1e-3, 40.0, 2e5, 1e9, 0.0, -3.0, 33.3, 7.0][i], i as f64 - 4.0][d]),
+        _ => Mat::from_fn(9, 2, |i, d| {
+            [[1.0, 1e-3, 40.0, 2e5, 1e9, 0.0, -3.0, 33.3, 7.0][i], i as f64 - 4.0][d]
+        }),
     }
 }
 
@@ -28,13 +30,15 @@ fn the_formula_gives_what_the_model_gives() {
             assert_same(&fitted, &x, pair, Of::Observations, 1e-8, &case);
         }
         if names.contains(&"probabilities") {
-            let (own, expected) = (outputs(&export, &x, "probabilities"), fitted.predict_proba(x.as_ref()).unwrap());
+            let (own, expected) =
+                (outputs(&export, &x, "probabilities"), fitted.predict_proba(x.as_ref()).unwrap());
             for i in 0..x.nrows() {
                 assert!((0..2).all(|c| (own[i][c] - expected[(i, c)]).abs() < 1e-10), "{case} {i}");
             }
         }
         let latent_alone = names == ["latent_mean", "latent_sd"];
-        assert_eq!(latent_alone, case == "negative-binomial", "{case}: {names:?}");
+        let other = case == "negative-binomial" || case == "heteroscedastic";
+        assert_eq!(latent_alone, other, "{case}: {names:?}");
         assert_eq!(export.remark().is_some(), latent_alone || case == "poisson", "{case}");
     }
 }
@@ -46,9 +50,20 @@ fn what_has_no_formula_is_refused_by_name() {
         Export::new(&fitted).unwrap_err().to_string()
     };
     let text = refused(&options("rbf + arccosine", "exact"));
-    assert!(text.contains("the kernel `arccosine` cannot be exported") && text.contains("rbf, matern12"), "{text}");
+    assert!(
+        text.contains("the kernel `arccosine` cannot be exported")
+            && text.contains("rbf, matern12"),
+        "{text}"
+    );
+    // a kernel that is added is among those with formulas, or here
+    for name in sparsegp::kernels::REGISTRY.iter().map(|entry| entry.name) {
+        let other = ["arccosine", "convolutional", "sum", "product"].contains(&name);
+        assert!(other || text.contains(name), "{name}: {text}");
+    }
     let text = refused(&options("rbf", "deep(layers=2)"));
     assert!(text.contains("a closed formula") && text.contains("models of one layer"), "{text}");
+    let text = refused(&options("rbf", "rsvgp"));
+    assert!(text.contains("an inverse by products") && text.contains("`svgp`"), "{text}");
     let text = refused(&options("rbf", "vecchia"));
     assert!(text.contains("use `exact` or `titsias2025`"), "{text}");
     let x = Mat::from_fn(50, 1, |i, _| i as f64);

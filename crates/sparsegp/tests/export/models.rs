@@ -2,7 +2,10 @@
 
 use sparsegp::engine::Cpu;
 use sparsegp::export::Export;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, Hyperparameters, LogInputs, Of, Standardise, TransformTargets, fit};
+use sparsegp::fit::{
+    BatchOptions, Dataset, FitOptions, Fitted, Hyperparameters, LogInputs, Of, Standardise,
+    TransformTargets, fit,
+};
 use sparsegp::linalg::Mat;
 
 /// Rows of inputs with different units, the last of which is a whole number from 0 to 2.
@@ -17,7 +20,11 @@ pub fn inputs(n: usize) -> Mat<f64> {
 pub fn target(x: &Mat<f64>, i: usize) -> f64 {
     let group = [0.5, -0.7, 1.0][x[(i, 2)] as usize];
     let noise = 0.1 * (12.9898 * i as f64).sin();
-    30.0 * ((x[(i, 0)] - 1000.0) / 4.0).sin() + 4000.0 * x[(i, 1)] + 9.0 * group + 20.0 * noise + 500.0
+    30.0 * ((x[(i, 0)] - 1000.0) / 4.0).sin()
+        + 4000.0 * x[(i, 1)]
+        + 9.0 * group
+        + 20.0 * noise
+        + 500.0
 }
 
 pub fn options(kernel: &str, method: &str) -> FitOptions {
@@ -44,7 +51,8 @@ pub fn regression(options: &FitOptions) -> Fitted {
 }
 
 pub fn learnt(x: Mat<f64>, y: Mat<f64>, options: &FitOptions) -> Fitted {
-    let likelihood = sparsegp::likelihoods::parse(options.likelihood.as_deref().unwrap_or("gaussian")).unwrap();
+    let likelihood =
+        sparsegp::likelihoods::parse(options.likelihood.as_deref().unwrap_or("gaussian")).unwrap();
     let scaling = Standardise::all_that(&*likelihood).for_kernel(&options.kernel);
     let data = Dataset::from_arrays(x, y, scaling).unwrap();
     fit(&data, options, &Cpu::default(), &mut ()).unwrap()
@@ -122,6 +130,7 @@ pub fn all() -> Vec<(String, Fitted)> {
         ("poisson", 1),
         ("student-t", 2),
         ("negative-binomial", 1),
+        ("heteroscedastic", 2),
     ] {
         let x = inputs(70);
         let y = Mat::from_fn(70, 1, |i, _| match y {
@@ -146,17 +155,28 @@ pub fn all() -> Vec<(String, Fitted)> {
         let x = inputs(60);
         let y = Mat::from_fn(60, 2, |i, p| (target(&x, i) / 500.0).powi(1 + 9 * p as i32));
         let mean = Some(mean.into());
-        let own = FitOptions { mean, hyperparameters, target_transform, ..options("matern52", method) };
+        let own =
+            FitOptions { mean, hyperparameters, target_transform, ..options("matern52", method) };
         all.push((case.into(), learnt(x, y, &own)));
     }
     let x = inputs(70);
     let y = Mat::from_fn(70, 3, |i, p| target(&x, i) * [1.0, -0.2, 3.0][p] + 70.0 * x[(i, 1)]);
-    let likelihood = Some("coregionalised(latents=2)".into());
+    let likelihood = Some("coregionalised(outputs=3, latents=2)".into());
     let mixed = FitOptions { likelihood, ..options("rbf", "svgp") };
     all.push(("mixed functions".into(), learnt(x, y, &mixed)));
+    let mut batches = BatchOptions { size: 20, ..BatchOptions::default() };
+    batches.training.epochs = Some(3);
+    batches.training.natural = None;
+    let diagonal =
+        FitOptions { diagonal: true, batches: Some(batches), ..options("rbf + linear", "svgp") };
+    all.push(("a diagonal covariance of q".into(), regression(&diagonal)));
+    for method in ["fitc", "svgp2025", "tsvgp", "tvgp", "lsvgp"] {
+        all.push((method.into(), regression(&options("matern32", method))));
+    }
     let x = Mat::from_fn(60, 2, |i, d| [(0.2 * i as f64).exp(), i as f64 % 7.0][d]);
     let y = Mat::from_fn(60, 1, |i, _| (0.15 * i as f64).sin() + 0.1 * x[(i, 1)]);
-    let logarithms = FitOptions { log_inputs: LogInputs::Named(vec!["x0".into()]), ..options("rbf", "exact") };
+    let logarithms =
+        FitOptions { log_inputs: LogInputs::Named(vec!["x0".into()]), ..options("rbf", "exact") };
     all.push(("a logarithm of an input".into(), learnt(x, y, &logarithms)));
     all
 }

@@ -68,7 +68,7 @@ impl Gaussian {
         for p in &*self.processes {
             if p.products().is_some() {
                 return Err(Error::Invalid(
-                    "the posterior has an inverse by products (`r-svgp`), of which there is no closed formula here: fit \
+                    "the posterior has an inverse by products (`rsvgp`), of which there is no closed formula here: fit \
                      with `svgp` or `titsias2025`"
                         .into(),
                 ));

@@ -100,7 +100,7 @@ impl Law for Draws {
 
     fn closed_forms<'a>(&'a self, _: &'a dyn Likelihood) -> Result<Vec<ClosedForm<'a>>> {
         Err(Error::Invalid(
-            "a closed formula of predictions is not known of a posterior of draws (`gibbs`, `elliptical`, …): fit with `svgp`, \
+            "a closed formula of predictions is not known of a posterior of draws (`gibbs`, `ess`, …): fit with `svgp`, \
              or with `exact` for Gaussian noise"
                 .into(),
         ))

@@ -369,10 +369,7 @@ impl Law for Gaussian {
         self.parts_by_term(x, names, centred)
     }
 
-    fn closed_forms<'a>(
-        &'a self,
-        likelihood: &'a dyn Likelihood,
-    ) -> Result<Vec<ClosedForm<'a>>> {
+    fn closed_forms<'a>(&'a self, likelihood: &'a dyn Likelihood) -> Result<Vec<ClosedForm<'a>>> {
         Ok(vec![self.closed_form(likelihood, 1)?])
     }
 
