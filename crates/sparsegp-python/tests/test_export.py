@@ -199,7 +199,11 @@ def test_onnx_says_what_it_is(rows, tmp_path):
 def test_onnx_of_nearly_singular_covariances(tmp_path):
     x = np.sort(np.concatenate([np.linspace(0, 1, 40), np.linspace(0, 1, 40) + 1e-6]))[:, None]
     model = GPRegressor(
-        kernel="rbf(lengthscales=3)", method="exact", initial={"likelihood.variance": 1e-6}, max_iter=0, hyperparameters="plug-in"
+        kernel="rbf(lengthscales=3)",
+        method="exact",
+        initial={"likelihood.variance": 1e-6},
+        max_iter=0,
+        hyperparameters="plug-in",
     ).fit(x, np.sin(5 * x[:, 0]))
     export(model, tmp_path / "m.onnx")
     at = np.array([[0.5], [0.501], [-1.0], [3.0], [100.0]])
