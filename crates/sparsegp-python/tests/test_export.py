@@ -120,6 +120,7 @@ def assert_onnx(model, path, X, rtol=1e-8):
 
 KERNELS = [
     "rbf",
+    "constant",
     "matern12 + linear(active_dims=[0])",
     "matern32(ard=false) * constant + white",
     "matern52 + exponential(active_dims=[1])",

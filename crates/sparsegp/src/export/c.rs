@@ -166,8 +166,8 @@ fn tables(text: &mut String, name: &str, at: usize, block: &Block) {
         let all = (0..block.lines).flat_map(|j| block.table.iter().map(move |column| column[j]));
         array(text, &format!("{name}_points_{at}"), columns * block.lines, all);
     }
-    for (s, sum) in block.sums.iter().enumerate() {
-        let own = format!("{name}_sum_{}", block.first + s);
+    for (s, sum) in &block.sums {
+        let own = format!("{name}_sum_{s}");
         match sum {
             Sum::Weighted(all) | Sum::Image(_, all) => {
                 array(text, &own, all.len(), all.iter().copied())
@@ -214,8 +214,8 @@ const FUNCTIONS: [(&str, &str); 6] = [
     ),
 ];
 
-/// Statements for a block, after which its sums are known.
-fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block) {
+/// Statements for a block, after which those of its sums are known that are needed.
+fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block, needed: &HashSet<usize>) {
     let order = body.graph.order(&[block.body]);
     // what a line needs of the row has a name before
     let mut wanted = HashSet::new();
@@ -238,10 +238,10 @@ fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block) {
     body.of_line.clear();
     // a solution takes the place of the values
     let last = |sum: &Sum| matches!(sum, Sum::Solution(_));
-    let mut sums: Vec<(usize, &Sum)> = block.sums.iter().enumerate().collect();
+    let mut sums: Vec<&(usize, Sum)> =
+        block.sums.iter().filter(|(s, _)| needed.contains(s)).collect();
     sums.sort_by_key(|(_, sum)| last(sum));
     for (s, sum) in sums {
-        let s = block.first + s;
         let own = match sum {
             Sum::Weighted(_) => format!("weighted({name}_sum_{s}, v, {lines})"),
             Sum::Product(_) => format!("product({name}_sum_{s}, v, {lines})"),
@@ -272,11 +272,15 @@ fn function(
     for id in graph.order(&all) {
         graph.operands(id).for_each(|of| *uses.entry(of).or_default() += 1);
     }
-    let needed = blocks_of(program, &roots);
+    let needed = program.sums_of(&roots);
     let (of_row, of_line) = (HashMap::new(), HashMap::new());
     let mut body = Body { graph, text: String::new(), uses, of_row, of_line, next: 0 };
-    for (at, block) in program.blocks.iter().enumerate().filter(|(at, _)| needed[*at]) {
-        of_block(&mut body, name, at, block);
+    let mut longest = 0;
+    for (at, block) in program.blocks.iter().enumerate() {
+        if block.sums.iter().any(|(s, _)| needed.contains(s)) {
+            of_block(&mut body, name, at, block, &needed);
+            longest = block.lines.max(longest);
+        }
     }
     body.statements(&roots, &HashSet::new(), false, name);
     for (to, ids) in &ends {
@@ -285,32 +289,20 @@ fn function(
             let _ = writeln!(body.text, "    {to}[{p}] = {value};");
         }
     }
-    let longest = program.blocks.iter().map(|block| block.lines).max().unwrap_or(1);
+    let mut start = match longest {
+        0 => String::new(),
+        lines => format!("    double v[{lines}];\n    int j;\n"),
+    };
+    if !body.text.contains("x[") {
+        start.push_str("    (void)x;\n");
+    }
     let pointers: Vec<String> = ends.iter().map(|(to, _)| format!("double *{to}")).collect();
     let _ = writeln!(
         text,
-        "static inline void {name}_{suffix}(const double *x, {})\n{{\n    double v[{longest}];\n    int j;\n{}}}\n",
+        "static inline void {name}_{suffix}(const double *x, {})\n{{\n{start}{}}}\n",
         pointers.join(", "),
         body.text
     );
-}
-
-/// Which blocks values need.
-fn blocks_of(program: &Program, roots: &[Id]) -> Vec<bool> {
-    let mut needed = vec![false; program.blocks.len()];
-    let mut open = roots.to_vec();
-    while let Some(id) = open.pop() {
-        for own in program.graph.order(&[id]) {
-            let Op::Scalar(s) = program.graph.op(own) else { continue };
-            let found =
-                program.blocks.iter().position(|b| (b.first..b.first + b.sums.len()).contains(&s));
-            if let Some(at) = found.filter(|at| !needed[*at]) {
-                needed[at] = true;
-                open.push(program.blocks[at].body);
-            }
-        }
-    }
-    needed
 }
 
 /// Comment of a function.

@@ -313,5 +313,6 @@ pub(super) fn program(fitted: &Fitted) -> Result<Program> {
     if let Some(moments) = reported(&mut program, fitted, &all, true) {
         add(&mut program, ["latent_mean", "latent_sd"], moments);
     }
+    program.prune();
     Ok(program)
 }

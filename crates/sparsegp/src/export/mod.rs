@@ -166,7 +166,7 @@ impl<'a> Export<'a> {
         }
         let extra = likelihood.extra().filter(|extra| extra.default.is_some())?;
         let default = extra.default.unwrap_or_default();
-        (self.fitted.extra_name.is_some() || name != "gaussian")
+        (self.fitted.extra_name.is_some() || extra.name != "variance")
             .then(|| format!("observations are those of rows whose {} is {default}", extra.name))
     }
 
@@ -265,7 +265,7 @@ impl<'a> Export<'a> {
     /// [`Error::Invalid`] for so many points that it would be over 800 MB, and where inverses of factors, which take the
     /// place of triangular systems, lose so many digits that it differs from the model by more than 10⁻⁶.
     pub fn to_onnx(&self) -> Result<Vec<u8>> {
-        let solved = |sum: &program::Sum| matches!(sum, program::Sum::Solution(_));
+        let solved = |(_, sum): &(usize, program::Sum)| matches!(sum, program::Sum::Solution(_));
         let mut own = None;
         if self.program.blocks.iter().flat_map(|block| &block.sums).any(solved) {
             let mut program = form::program(self.fitted)?;

@@ -271,7 +271,7 @@ impl<'a> Writer<'a> {
             let zeros = self.matrix([1, lines], std::iter::repeat_n(0.0, lines));
             values = self.apply("Add", &[&values, &zeros]);
         }
-        for sum in &block.sums {
+        for (at, sum) in &block.sums {
             let own = match sum {
                 Sum::Weighted(weights) => {
                     let weights = self.matrix([lines, 1], weights.iter().copied());
@@ -289,7 +289,7 @@ impl<'a> Writer<'a> {
                     self.squares(&image)
                 }
             };
-            self.scalars.push(own);
+            self.scalars[*at] = own;
         }
     }
 
@@ -328,8 +328,7 @@ fn upper(own: &Lower) -> impl Iterator<Item = f64> + '_ {
 
 /// Whether a value is not the same for all rows.
 fn reaches_input(program: &Program, id: Id) -> bool {
-    let of_block =
-        |s: usize| program.blocks.iter().find(|b| (b.first..b.first + b.sums.len()).contains(&s));
+    let of_block = |s: usize| program.blocks.iter().find(|b| b.sums.iter().any(|(at, _)| *at == s));
     program.graph.order(&[id]).into_iter().any(|id| match program.graph.op(id) {
         Op::Input(_) => true,
         Op::Scalar(s) => of_block(s).is_some_and(|block| reaches_input(program, block.body)),
@@ -358,8 +357,15 @@ fn value_info(name: &str, columns: usize, doc: &str) -> Message {
 pub(super) fn model(program: &Program, about: &About) -> Vec<u8> {
     let (nodes, tensors) = (Vec::new(), Vec::new());
     let (numbers, of_row) = (HashMap::new(), HashMap::new());
-    let mut writer =
-        Writer { program, nodes, tensors, numbers, of_row, scalars: Vec::new(), next: 0 };
+    let mut writer = Writer {
+        program,
+        nodes,
+        tensors,
+        numbers,
+        of_row,
+        scalars: vec![String::new(); program.scalars],
+        next: 0,
+    };
     for block in &program.blocks {
         writer.block(block);
     }

@@ -1,7 +1,8 @@
 //! Predictions as steps that any language has: sums over the lines of tables, and formulas of these sums.
 
 use super::graph::{Graph, Id, Op};
-use crate::linalg::{Mat, MatRef};
+use crate::linalg::{Mat, MatRef, invert_lower, par_for, solve_lower_transpose};
+use std::collections::{HashMap, HashSet};
 
 /// A lower-triangular matrix, row after row.
 #[derive(Clone, Debug)]
@@ -23,15 +24,14 @@ pub(super) enum Sum {
     Image(usize, Vec<f64>),
 }
 
-/// A table, a value at each of its lines, and sums of these values: scalars from `first` on.
+/// A table, a value at each of its lines, and sums of these values, each with its place among the scalars.
 #[derive(Clone, Debug)]
 pub(super) struct Block {
     /// Column by column.
     pub(super) table: Vec<Vec<f64>>,
     pub(super) lines: usize,
     pub(super) body: Id,
-    pub(super) first: usize,
-    pub(super) sums: Vec<Sum>,
+    pub(super) sums: Vec<(usize, Sum)>,
 }
 
 /// Numbers that are given for every row.
@@ -67,17 +67,11 @@ impl Lower {
 
     /// The inverse.
     pub(super) fn inverse(&self) -> Self {
-        let mut values = vec![0.0; self.values.len()];
-        for j in 0..self.size {
-            // column j by forward substitution
-            for i in j..self.size {
-                let row = self.row(i);
-                let known = (j..i).map(|k| row[k] * values[k * (k + 1) / 2 + j]).sum::<f64>();
-                let right = if i == j { 1.0 } else { 0.0 };
-                values[i * (i + 1) / 2 + j] = (right - known) / row[i];
-            }
-        }
-        Self { size: self.size, values }
+        let l =
+            Mat::from_fn(self.size, self.size, |i, j| if j <= i { self.row(i)[j] } else { 0.0 });
+        let mut inverse = Mat::zeros(self.size, self.size);
+        invert_lower(inverse.as_mut(), l.as_ref(), par_for(self.size));
+        Self::of(inverse.as_ref(), false)
     }
 }
 
@@ -119,7 +113,8 @@ impl Program {
         let (body, table) = self.graph.tabulated(body, columns);
         let first = self.scalars;
         self.scalars += sums.len();
-        self.blocks.push(Block { table, lines, body, first, sums });
+        let sums = (first..).zip(sums).collect();
+        self.blocks.push(Block { table, lines, body, sums });
         (first..self.scalars).map(|at| self.graph.scalar(at)).collect()
     }
 
@@ -127,18 +122,41 @@ impl Program {
     pub(super) fn numbers(&self) -> usize {
         let of = |block: &Block| {
             block.table.iter().map(Vec::len).sum::<usize>()
-                + block.sums.iter().map(Sum::numbers).sum::<usize>()
+                + block.sums.iter().map(|(_, sum)| sum.numbers()).sum::<usize>()
         };
         self.blocks.iter().map(of).sum()
     }
 
     /// Replaces solutions of triangular systems by products with the inverses, for languages without the former.
     pub(super) fn without_solutions(&mut self) {
-        for sum in self.blocks.iter_mut().flat_map(|block| &mut block.sums) {
+        for (_, sum) in self.blocks.iter_mut().flat_map(|block| &mut block.sums) {
             if let Sum::Solution(l) = sum {
                 *sum = Sum::Product(l.inverse());
             }
         }
+    }
+
+    /// Which sums values need.
+    pub(super) fn sums_of(&self, values: &[Id]) -> HashSet<usize> {
+        let (mut needed, mut open) = (HashSet::new(), values.to_vec());
+        while let Some(id) = open.pop() {
+            for own in self.graph.order(&[id]) {
+                let Op::Scalar(s) = self.graph.op(own) else { continue };
+                if needed.insert(s) {
+                    let of = |block: &&Block| block.sums.iter().any(|(at, _)| *at == s);
+                    open.extend(self.blocks.iter().find(of).map(|block| block.body));
+                }
+            }
+        }
+        needed
+    }
+
+    /// Leaves out what no output needs.
+    pub(super) fn prune(&mut self) {
+        let ends: Vec<Id> = self.outputs.iter().flat_map(|own| own.values.clone()).collect();
+        let needed = self.sums_of(&ends);
+        self.blocks.iter_mut().for_each(|block| block.sums.retain(|(at, _)| needed.contains(at)));
+        self.blocks.retain(|block| !block.sums.is_empty());
     }
 
     /// The outputs at a row.
@@ -160,8 +178,8 @@ impl Program {
                 values.get(block.body)
             };
             let all: Vec<f64> = (0..block.lines).map(|j| line(j, &mut values)).collect();
-            for (at, sum) in block.sums.iter().enumerate() {
-                scalars[block.first + at] = sum.of(&all);
+            for (at, sum) in &block.sums {
+                scalars[*at] = sum.of(&all);
             }
         }
         let ends: Vec<Id> = self.outputs.iter().flat_map(|own| own.values.clone()).collect();
@@ -199,7 +217,7 @@ impl Program {
 
 /// Values by their places.
 #[derive(Default)]
-struct Values(std::collections::HashMap<Id, f64>);
+struct Values(HashMap<Id, f64>);
 
 impl Values {
     fn set(&mut self, id: Id, value: f64) {
@@ -219,8 +237,7 @@ pub(super) fn columns_of(points: MatRef<f64>) -> Vec<Vec<f64>> {
 /// A = RᵀL⁻¹ (r×M) of a root R (M×r), row after row.
 pub(super) fn image(l: MatRef<f64>, root: MatRef<f64>) -> (usize, Vec<f64>) {
     let mut a = root.to_owned();
-    crate::linalg::solve_lower_transpose(l, a.as_mut(), crate::linalg::par_for(l.nrows()));
-    let a: Mat<f64> = a;
+    solve_lower_transpose(l, a.as_mut(), par_for(l.nrows()));
     let rows = a.ncols();
     (rows, (0..rows).flat_map(|i| (0..a.nrows()).map(move |j| (j, i))).map(|at| a[at]).collect())
 }

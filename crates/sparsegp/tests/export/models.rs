@@ -105,6 +105,7 @@ pub fn assert_same(
 pub fn all() -> Vec<(String, Fitted)> {
     let kernels = [
         "rbf",
+        "constant",
         "matern12 + linear(active_dims=[0])",
         "matern32(ard=false) * constant + white",
         "matern52 + exponential(active_dims=[1])",
