@@ -28,7 +28,7 @@ AT = np.array([[150.0, 0.2], [222.2, -0.9], [300.0, 1.0], [-1000.0, 4.0], [1e6, 
 def compiled(folder, header, calls):
     """What calls of functions of a header give at each row of ``AT``."""
     values = ", ".join("{" + ", ".join(repr(float(v)) for v in row) + "}" for row in AT)
-    source = f'#include "{header}"\n#include <stdio.h>\nint main(void) {{ double a[3], b[3]; int i;\n'
+    source = f'#include "{header}"\n#include <stdio.h>\nint main(void) {{ double a[3], b[3]; int i; (void)b;\n'
     source += f"static const double x[{len(AT)}][2] = {{{values}}};\nfor (i = 0; i < {len(AT)}; i++) {{ {calls} }} return 0; }}\n"
     (folder / "main.c").write_text(source, encoding="utf-8")
     flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror"]
@@ -128,7 +128,7 @@ KERNELS = [
     "gamma_exponential(gamma=1.3)",
     "additive(base=matern52, order=2)",
     "periodic(base=matern32(active_dims=[0])) * rbf + cosine(active_dims=[1])",
-    "periodic(base=matern52, form=gpflow) + rbf",
+    "periodic(base=matern52(active_dims=[0]), form=gpflow) + rbf",
     "changepoints(kernels=[rbf, matern32], active_dims=[0])",
 ]
 

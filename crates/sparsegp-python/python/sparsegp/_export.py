@@ -94,7 +94,7 @@ def export(
     place = os.fspath(path)
     own = _ENDINGS.get(os.path.splitext(place)[1].lower()) if format is None else format
     known = sorted(set(_ENDINGS.values()))
-    if own not in known:
+    if own is None or own not in known:
         raise ValueError(
             f"format must be one of {known}, not {own!r}"
             if format is not None

@@ -172,7 +172,9 @@ fn tables(text: &mut String, name: &str, at: usize, block: &Block) {
             Sum::Weighted(all) | Sum::Image(_, all) => {
                 array(text, &own, all.len(), all.iter().copied())
             }
-            Sum::Product(Lower { values, .. }) | Sum::Solution(Lower { values, .. }) => {
+            Sum::Product(Lower { values, .. })
+            | Sum::Solution(Lower { values, .. })
+            | Sum::Refined(Lower { values, .. }, _) => {
                 array(text, &own, values.len(), values.iter().copied());
             }
         }
@@ -237,7 +239,7 @@ fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block, needed: &
     let _ = writeln!(body.text, "        v[j] = {value};\n    }}");
     body.of_line.clear();
     // a solution takes the place of the values
-    let last = |sum: &Sum| matches!(sum, Sum::Solution(_));
+    let last = |sum: &Sum| matches!(sum, Sum::Solution(_) | Sum::Refined(..));
     let mut sums: Vec<&(usize, Sum)> =
         block.sums.iter().filter(|(s, _)| needed.contains(s)).collect();
     sums.sort_by_key(|(_, sum)| last(sum));
@@ -245,7 +247,7 @@ fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block, needed: &
         let own = match sum {
             Sum::Weighted(_) => format!("weighted({name}_sum_{s}, v, {lines})"),
             Sum::Product(_) => format!("product({name}_sum_{s}, v, {lines})"),
-            Sum::Solution(_) => format!("solution({name}_sum_{s}, v, {lines})"),
+            Sum::Solution(_) | Sum::Refined(..) => format!("solution({name}_sum_{s}, v, {lines})"),
             Sum::Image(rows, _) => format!("image({name}_sum_{s}, {rows}, v, {lines})"),
         };
         let _ = writeln!(body.text, "    const double s{s} = {name}_{own};");

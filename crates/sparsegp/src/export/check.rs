@@ -13,8 +13,9 @@ const FAR: [f64; 3] = [0.3, 3.0, 40.0];
 const FAR_IN_LOGARITHMS: f64 = 3.0;
 /// Relative difference that is rounding.
 const RELATIVE: f64 = 1e-6;
-/// Difference of variances that is rounding, as a part of the target's variance.
-const OF_VARIANCE: f64 = 1e-11;
+/// Difference of variances that is rounding, as a part of the target's variance: at most, and where a better form may be had.
+pub(super) const OF_VARIANCE: f64 = 1e-11;
+pub(super) const STRICT: f64 = 1e-14;
 
 /// Rows in the data's units: at points, between them, and outside.
 fn rows(fitted: &Fitted) -> Mat<f64> {
@@ -79,7 +80,13 @@ struct Apart {
     found: f64,
 }
 
-fn differs(known: &Known, found: [&[f64]; 2], i: usize, units: &[(f64, f64)]) -> Option<Apart> {
+fn differs(
+    known: &Known,
+    found: [&[f64]; 2],
+    i: usize,
+    units: &[(f64, f64)],
+    rounding_of_variance: f64,
+) -> Option<Apart> {
     for p in 0..known.mean.ncols() {
         let (mean, sd) = (known.mean[(i, p)], known.sd[(i, p)]);
         let (centre, unit) = units.get(p).copied().unwrap_or((0.0, 1.0));
@@ -92,18 +99,19 @@ fn differs(known: &Known, found: [&[f64]; 2], i: usize, units: &[(f64, f64)]) ->
             return Some(Apart { what: "mean", row: i, expected: mean, found: own_mean });
         }
         let of_variance = (sd * sd - own_sd * own_sd).abs();
-        if !(of_variance <= 2.0 * RELATIVE * sd * sd + OF_VARIANCE * unit * unit) {
+        if !(of_variance <= 2.0 * RELATIVE * sd * sd + rounding_of_variance * unit * unit) {
             return Some(Apart { what: "standard deviation", row: i, expected: sd, found: own_sd });
         }
     }
     None
 }
 
-/// Compares the program with the model at rows inside and far outside of the points.
+/// Compares the program with the model at rows inside and far outside of the points; variances but for such a part of that of
+/// the target.
 ///
 /// # Errors
 /// [`Error::Invalid`] where they differ by more than 10⁻⁶, and what helps; what predictions give.
-pub(super) fn check(program: &Program, fitted: &Fitted) -> Result<()> {
+pub(super) fn check(program: &Program, fitted: &Fitted, part: f64) -> Result<()> {
     let x = rows(fitted);
     let plain = !fitted.scaler.is_transformed();
     let units: Vec<(f64, f64)> = match plain {
@@ -134,9 +142,10 @@ pub(super) fn check(program: &Program, fitted: &Fitted) -> Result<()> {
             at.map_or(&[][..], |at| &found[at])
         };
         let units_of_latent = if own_units { &units[..] } else { &[] };
-        let mut apart = differs(&latent, [of("latent_mean"), of("latent_sd")], i, units_of_latent);
+        let mut apart =
+            differs(&latent, [of("latent_mean"), of("latent_sd")], i, units_of_latent, part);
         if let Some(observed) = &observed {
-            apart = apart.or_else(|| differs(observed, [of("mean"), of("sd")], i, &units));
+            apart = apart.or_else(|| differs(observed, [of("mean"), of("sd")], i, &units, part));
         }
         if let Some(classes) = &classes {
             let own = of("probabilities");

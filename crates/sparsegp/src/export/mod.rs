@@ -121,7 +121,7 @@ impl<'a> Export<'a> {
     /// formula differ from the model by more than 10⁻⁶.
     pub fn new(fitted: &'a Fitted) -> Result<Self> {
         let program = form::program(fitted)?;
-        check::check(&program, fitted)?;
+        check::check(&program, fitted, check::OF_VARIANCE)?;
         Ok(Self { fitted, program })
     }
 
@@ -263,15 +263,19 @@ impl<'a> Export<'a> {
     ///
     /// # Errors
     /// [`Error::Invalid`] for so many points that it would be over 800 MB, and where inverses of factors, which take the
-    /// place of triangular systems, lose so many digits that it differs from the model by more than 10⁻⁶.
+    /// place of triangular systems and are refined where need be, lose so many digits that it differs from the model by more than 10⁻⁶.
     pub fn to_onnx(&self) -> Result<Vec<u8>> {
         let solved = |(_, sum): &(usize, program::Sum)| matches!(sum, program::Sum::Solution(_));
         let mut own = None;
         if self.program.blocks.iter().flat_map(|block| &block.sums).any(solved) {
-            let mut program = form::program(self.fitted)?;
-            program.without_solutions();
-            check::check(&program, self.fitted)?;
-            own = Some(program);
+            let solved = |refined: bool| {
+                let mut program = form::program(self.fitted)?;
+                program.without_solutions(refined);
+                let part = if refined { check::OF_VARIANCE } else { check::STRICT };
+                check::check(&program, self.fitted, part)?;
+                Ok::<_, Error>(program)
+            };
+            own = Some(solved(false).or_else(|_| solved(true))?);
         }
         let program = own.as_ref().unwrap_or(&self.program);
         // triangles become squares

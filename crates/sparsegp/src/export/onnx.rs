@@ -282,6 +282,16 @@ impl<'a> Writer<'a> {
                     let image = self.apply("MatMul", &[&values, &transposed]);
                     self.squares(&image)
                 }
+                Sum::Refined(l, inverse) => {
+                    let [l, inverse] =
+                        [l, inverse].map(|own| self.matrix([lines, lines], upper(own)));
+                    let first = self.apply("MatMul", &[&values, &inverse]);
+                    let back = self.apply("MatMul", &[&first, &l]);
+                    let left = self.apply("Sub", &[&values, &back]);
+                    let more = self.apply("MatMul", &[&left, &inverse]);
+                    let image = self.apply("Add", &[&first, &more]);
+                    self.squares(&image)
+                }
                 Sum::Image(rows, a) => {
                     let at = |j: usize| (0..*rows).map(move |i| a[i * lines + j]);
                     let transposed = self.matrix([lines, *rows], (0..lines).flat_map(at));

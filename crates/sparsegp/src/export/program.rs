@@ -20,6 +20,8 @@ pub(super) enum Sum {
     Product(Lower),
     /// ‖L⁻¹v‖².
     Solution(Lower),
+    /// The same by the inverse: φ = L⁻¹v and then, with L, what is left of it, φ + L⁻¹(v − Lφ).
+    Refined(Lower, Lower),
     /// ‖Av‖², A (r×M) row after row.
     Image(usize, Vec<f64>),
 }
@@ -92,6 +94,16 @@ impl Sum {
                 }
                 dot(&phi, &phi)
             }
+            Self::Refined(l, inverse) => {
+                let times = |own: &Lower, v: &[f64]| -> Vec<f64> {
+                    (0..own.size).map(|i| dot(own.row(i), v)).collect()
+                };
+                let phi = times(inverse, v);
+                let back = times(l, &phi);
+                let left: Vec<f64> = v.iter().zip(&back).map(|(v, own)| v - own).collect();
+                let more = times(inverse, &left);
+                phi.iter().zip(&more).map(|(phi, more)| (phi + more).powi(2)).sum()
+            }
             Self::Image(rows, a) => {
                 (0..*rows).map(|i| dot(&a[i * v.len()..(i + 1) * v.len()], v).powi(2)).sum()
             }
@@ -102,6 +114,7 @@ impl Sum {
         match self {
             Self::Weighted(all) | Self::Image(_, all) => all.len(),
             Self::Product(own) | Self::Solution(own) => own.values.len(),
+            Self::Refined(l, inverse) => l.values.len() + inverse.values.len(),
         }
     }
 }
@@ -127,11 +140,15 @@ impl Program {
         self.blocks.iter().map(of).sum()
     }
 
-    /// Replaces solutions of triangular systems by products with the inverses, for languages without the former.
-    pub(super) fn without_solutions(&mut self) {
+    /// Replaces solutions of triangular systems by products with the inverses, refined or not, for languages without systems.
+    pub(super) fn without_solutions(&mut self, refined: bool) {
         for (_, sum) in self.blocks.iter_mut().flat_map(|block| &mut block.sums) {
             if let Sum::Solution(l) = sum {
-                *sum = Sum::Product(l.inverse());
+                let inverse = l.inverse();
+                *sum = match refined {
+                    true => Sum::Refined(l.clone(), inverse),
+                    false => Sum::Product(inverse),
+                };
             }
         }
     }
