@@ -29,6 +29,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
             "docs/examples.md",
             "docs/guide/choosing.md",
             "docs/guide/saving.md",
+            "docs/guide/export.md",
             "docs/guide/streams.md",
             "docs/guide/machines.md",
             "docs/guide/noisy_inputs.md",

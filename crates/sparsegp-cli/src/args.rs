@@ -3,6 +3,7 @@
 use crate::compare_args::CompareArgs;
 use crate::embed::EmbedArgs;
 use crate::explain::ExplainArgs;
+use crate::export::ExportArgs;
 use crate::fit_args::FitArgs;
 use crate::follow::FollowArgs;
 use crate::forecast::ForecastArgs;
@@ -15,6 +16,7 @@ use crate::predict::PredictArgs;
 use crate::reference::ReferenceArgs;
 use crate::sample::SampleArgs;
 use crate::score::ScoreArgs;
+use crate::serve::ServeArgs;
 use crate::suggest::SuggestArgs;
 use crate::update::UpdateArgs;
 use clap::{Args, Parser, Subcommand};
@@ -95,6 +97,10 @@ pub enum Command {
     Score(ScoreArgs),
     /// Show how predictions depend on every input, and what share of their variation each explains
     Explain(ExplainArgs),
+    /// Write the prediction of a model as code for elsewhere
+    Export(ExportArgs),
+    /// Predict over HTTP: a small server for one model, at this machine
+    Serve(ServeArgs),
     /// Draw a saved model with the rows of a table
     Plot(PlotArgs),
     /// Put a model on one page of HTML, with scores and pictures

@@ -125,7 +125,10 @@ impl Context {
 
     /// Prints a reply in the form that was asked for.
     pub fn print(&self, reply: &Reply) -> Result<()> {
-        let text = if self.json {
+        let text = if self.json && reply.json.is_null() {
+            // what there was to say has been printed
+            return Ok(());
+        } else if self.json {
             serde_json::to_string_pretty(&reply.json)
                 .map_err(|e| Fail::Work(format!("cannot write JSON: {e}")))?
         } else if self.quiet && !reply.is_result {

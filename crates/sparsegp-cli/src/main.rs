@@ -10,6 +10,7 @@ mod data;
 mod demo;
 mod embed;
 mod explain;
+mod export;
 mod facts;
 mod fail;
 mod fit;
@@ -41,6 +42,7 @@ mod sample;
 mod saving;
 mod score;
 mod scores;
+mod serve;
 mod sink;
 mod suggest;
 mod table_args;
@@ -67,6 +69,8 @@ fn main() -> ExitCode {
             Command::Follow(args) => follow::run(args, &context),
             Command::Suggest(args) => suggest::run(args, &context),
             Command::Explain(args) => explain::run(args, &context),
+            Command::Export(args) => export::run(args, &context),
+            Command::Serve(args) => serve::run(args, &context),
             Command::Embed(args) => embed::run(args, &context),
             Command::Score(args) => score::run(args, &context),
             Command::Plot(args) => plot::command::run(args, &context),

@@ -1,4 +1,4 @@
-//! Predictions as lines of CSV.
+//! Predictions as cells, and as lines of CSV.
 
 use crate::fail::{Fail, Result};
 use crate::kind::{Kind, labels};
@@ -43,6 +43,24 @@ impl FormArgs {
         let of = if self.latent { Of::Latent } else { Of::Observations };
         let form = Form::new(fitted, of, ids, &self.quantiles);
         if self.terms { form.with_terms(fitted, centred) } else { Ok(form) }
+    }
+}
+
+/// A cell of the predictions.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// A label.
+    Text(String),
+    Number(f64),
+}
+
+impl Cell {
+    /// As a field of CSV.
+    fn field(&self) -> String {
+        match self {
+            Self::Text(text) => field(text),
+            Self::Number(number) => number.to_string(),
+        }
     }
 }
 
@@ -105,11 +123,8 @@ impl Form {
         Ok(Self { terms, centred, ..self })
     }
 
-    /// The line of names.
-    ///
-    /// # Errors
-    /// If a column that is passed through has the name of a prediction.
-    pub fn header(&self) -> Result<String> {
+    /// Names of the columns beside those that are passed through.
+    pub fn names(&self) -> Vec<String> {
         let mut names = Vec::new();
         for part in &self.parts {
             match part {
@@ -126,6 +141,15 @@ impl Form {
         names.extend(
             self.terms.iter().flat_map(|name| ["mean", "sd"].map(|of| format!("{name}_{of}"))),
         );
+        names
+    }
+
+    /// The line of names.
+    ///
+    /// # Errors
+    /// If a column that is passed through has the name of a prediction.
+    pub fn header(&self) -> Result<String> {
+        let names = self.names();
         if let Some(both) = self.ids.iter().find(|id| names.contains(id)) {
             return Err(Fail::usage(format!(
                 "--id {both}: a column of the predictions has that name too; rename it in the table"
@@ -146,68 +170,94 @@ impl Form {
 
     /// The lines for a block, one for each row.
     pub fn lines(&self, path: &Path, fitted: &Fitted, block: &Block) -> Result<Vec<String>> {
-        let (x, extra) = (block.x.as_ref(), &block.extra[..]);
-        let mut rows: Vec<Vec<String>> = vec![Vec::new(); block.rows.len()];
-        if let [Part::Classes(labels)] = &self.parts[..] {
-            let probabilities = fitted.predict_proba(x)?;
-            for (i, cells) in rows.iter_mut().enumerate() {
-                let p = |c: usize| probabilities[(i, c)];
-                if let Some(c) = (0..labels.len()).find(|c| !p(*c).is_finite()) {
-                    return Err(not_finite(path, block, i, p(c), f64::NAN));
-                }
-                let larger = |a: usize, b: usize| if p(b) > p(a) { b } else { a };
-                cells.push(field(&labels[(0..labels.len()).fold(0, larger)]));
-                cells.extend((0..labels.len()).map(|c| p(c).to_string()));
-            }
-        } else {
-            // draws are a mixture, and so are paths through hidden layers and errors of inputs
-            let one = fitted.posterior.components_count() == 1;
-            let gaussian = one && (self.of == Of::Latent || self.kind == Kind::Gaussian);
-            let levels = if gaussian { &[][..] } else { &self.quantiles };
-            let known = fitted.predict_with_quantiles(x, extra, levels, self.of)?;
-            for (i, cells) in rows.iter_mut().enumerate() {
-                for part in &self.parts {
-                    let Part::Number(p, _) = part else { continue };
-                    let (mean, sd) = (known.mean[(i, *p)], known.variance[(i, *p)].sqrt());
-                    // heavy tails may have no variance, which is no fault
-                    if !mean.is_finite() || sd.is_nan() || (gaussian && !sd.is_finite()) {
-                        return Err(not_finite(path, block, i, mean, sd));
-                    }
-                    cells.extend([mean.to_string(), sd.to_string()]);
-                    if gaussian {
-                        cells.extend(self.widths.iter().map(|w| (mean + w * sd).to_string()));
-                    }
-                    cells.extend(known.quantiles.iter().map(|q| q[(i, *p)].to_string()));
-                }
-            }
-        }
-        let terms = if self.terms.is_empty() {
-            Vec::new()
-        } else {
-            fitted.predict_terms(x, self.centred)?
+        let rows = self.cells(&path.display().to_string(), fitted, block)?;
+        let line = |(i, cells): (usize, Vec<Cell>)| {
+            let ids = block.ids.iter().map(|texts| field(&texts[i]));
+            ids.chain(cells.iter().map(Cell::field)).collect::<Vec<_>>().join(",") + "\n"
+        };
+        Ok(rows.into_iter().enumerate().map(line).collect())
+    }
+
+    /// The cells of a block, row by row, without those that are passed through; `source` is where its rows come from.
+    ///
+    /// # Errors
+    /// If a prediction is no number, with its row.
+    pub fn cells(&self, source: &str, fitted: &Fitted, block: &Block) -> Result<Vec<Vec<Cell>>> {
+        let mut rows = match &self.parts[..] {
+            [Part::Classes(labels)] => self.classes(labels, source, fitted, block)?,
+            _ => self.numbers(source, fitted, block)?,
+        };
+        let terms = match self.terms.is_empty() {
+            true => Vec::new(),
+            false => fitted.predict_terms(block.x.as_ref(), self.centred)?,
         };
         for (i, cells) in rows.iter_mut().enumerate() {
             for term in &terms {
                 let (mean, sd) = (term.mean[i], term.variance[i].sqrt());
                 if !(mean.is_finite() && sd.is_finite()) {
-                    return Err(not_finite(path, block, i, mean, sd));
+                    return Err(not_finite(source, block, i, mean, sd));
                 }
-                cells.extend([mean.to_string(), sd.to_string()]);
+                cells.extend([mean, sd].map(Cell::Number));
             }
         }
-        let line = |(i, cells): (usize, Vec<String>)| {
-            let ids = block.ids.iter().map(|texts| field(&texts[i]));
-            ids.chain(cells).collect::<Vec<_>>().join(",") + "\n"
-        };
-        Ok(rows.into_iter().enumerate().map(line).collect())
+        Ok(rows)
+    }
+
+    /// The most probable class and the probabilities of all.
+    fn classes(
+        &self,
+        labels: &[String],
+        source: &str,
+        fitted: &Fitted,
+        block: &Block,
+    ) -> Result<Vec<Vec<Cell>>> {
+        let probabilities = fitted.predict_proba(block.x.as_ref())?;
+        let mut rows = Vec::with_capacity(block.rows.len());
+        for i in 0..block.rows.len() {
+            let p = |c: usize| probabilities[(i, c)];
+            if let Some(c) = (0..labels.len()).find(|c| !p(*c).is_finite()) {
+                return Err(not_finite(source, block, i, p(c), f64::NAN));
+            }
+            let larger = |a: usize, b: usize| if p(b) > p(a) { b } else { a };
+            let label = labels[(0..labels.len()).fold(0, larger)].clone();
+            let all = (0..labels.len()).map(|c| Cell::Number(p(c)));
+            rows.push(std::iter::once(Cell::Text(label)).chain(all).collect());
+        }
+        Ok(rows)
+    }
+
+    /// Means, deviations and quantiles.
+    fn numbers(&self, source: &str, fitted: &Fitted, block: &Block) -> Result<Vec<Vec<Cell>>> {
+        // draws are a mixture, and so are paths through hidden layers and errors of inputs
+        let one = fitted.posterior.components_count() == 1;
+        let gaussian = one && (self.of == Of::Latent || self.kind == Kind::Gaussian);
+        let levels = if gaussian { &[][..] } else { &self.quantiles };
+        let (x, extra) = (block.x.as_ref(), &block.extra[..]);
+        let known = fitted.predict_with_quantiles(x, extra, levels, self.of)?;
+        let mut rows = vec![Vec::new(); block.rows.len()];
+        for (i, cells) in rows.iter_mut().enumerate() {
+            for part in &self.parts {
+                let Part::Number(p, _) = part else { continue };
+                let (mean, sd) = (known.mean[(i, *p)], known.variance[(i, *p)].sqrt());
+                // heavy tails may have no variance, which is no fault
+                if !mean.is_finite() || sd.is_nan() || (gaussian && !sd.is_finite()) {
+                    return Err(not_finite(source, block, i, mean, sd));
+                }
+                cells.extend([mean, sd].map(Cell::Number));
+                if gaussian {
+                    cells.extend(self.widths.iter().map(|w| Cell::Number(mean + w * sd)));
+                }
+                cells.extend(known.quantiles.iter().map(|q| Cell::Number(q[(i, *p)])));
+            }
+        }
+        Ok(rows)
     }
 }
 
-fn not_finite(path: &Path, block: &Block, i: usize, mean: f64, sd: f64) -> Fail {
+fn not_finite(source: &str, block: &Block, i: usize, mean: f64, sd: f64) -> Fail {
     Fail::Work(format!(
-        "{}: row {}: the prediction is not finite ({mean} ± {sd}); its inputs are too far from any \
+        "{source}: row {}: the prediction is not finite ({mean} ± {sd}); its inputs are too far from any \
          data",
-        path.display(),
         block.rows[i] + 1
     ))
 }

@@ -24,6 +24,8 @@ mod deep;
 mod embed;
 #[path = "cli/explain.rs"]
 mod explain;
+#[path = "cli/export.rs"]
+mod export;
 #[path = "cli/follow.rs"]
 mod follow;
 #[path = "cli/forecast.rs"]
@@ -60,6 +62,9 @@ mod refusals;
 mod relaxed;
 #[path = "cli/remembered.rs"]
 mod remembered;
+#[cfg(unix)]
+#[path = "cli/serve.rs"]
+mod serve;
 #[path = "cli/suggest.rs"]
 mod suggest;
 #[path = "cli/update.rs"]

@@ -10,6 +10,7 @@ mod custom;
 mod density;
 mod errors;
 mod explain;
+mod export;
 mod fit;
 mod fit_table;
 mod fitted;
@@ -47,6 +48,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<bayesopt::Search>()?;
     module.add_function(wrap_pyfunction!(custom::check_kernel, module)?)?;
     module.add_function(wrap_pyfunction!(explain::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(export::export, module)?)?;
     module.add_function(wrap_pyfunction!(density::check_likelihood, module)?)?;
     module.add_function(wrap_pyfunction!(means::check_mean, module)?)?;
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;

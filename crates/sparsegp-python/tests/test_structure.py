@@ -50,6 +50,7 @@ ORDER = (
     "bayesopt",
     "optuna",
     "_explain",
+    "_export",
     "plotting._pictures",
     "plotting._report",
     "plotting",

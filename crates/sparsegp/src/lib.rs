@@ -71,6 +71,7 @@
 //! - [`vecchia`]: rows given their nearest neighbours, without inducing points or beside them.
 //! - [`mod@train`] and [`optim`]: the loops and the optimisers.
 //! - [`explain`]: effects of inputs and shares of variance.
+//! - [`export`]: predictions as code for elsewhere.
 //! - [`flow`]: Gaussian approximations of any density from its gradients, by particles that flow.
 //! - [`distributions`]: of the auxiliary variables that make likelihoods conjugate; [`samplers`]: Markov
 //!   chains on models and on any density, and how well they mix.
@@ -101,6 +102,7 @@ pub mod dual_numbers;
 pub mod engine;
 pub mod error;
 pub mod explain;
+pub mod export;
 pub mod fit;
 pub mod flow;
 mod guests;

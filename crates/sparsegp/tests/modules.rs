@@ -42,6 +42,7 @@ const ORDER: &[&str] = &[
     "fit",
     "bayesopt",
     "explain",
+    "export",
     "shards",
     "guide",
     "testing",

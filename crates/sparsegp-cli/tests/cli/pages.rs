@@ -258,7 +258,7 @@ fn options_on_the_pages_exist() {
     let folder = Folder::new();
     let commands = [
         "fit", "update", "follow", "suggest", "embed", "compare", "predict", "forecast", "score",
-        "plot", "explain", "report", "inspect", "inducing", "man",
+        "plot", "explain", "export", "serve", "report", "inspect", "inducing", "man",
     ];
     let help: String =
         commands.iter().map(|command| folder.ok(&format!("help {command}")).out).collect();

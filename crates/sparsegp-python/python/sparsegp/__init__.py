@@ -6,7 +6,7 @@ command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.li
 :mod:`sparsegp.priors`; models made of them by hand: :mod:`sparsegp.models`. For any density: the nearest Gaussian
 :mod:`sparsegp.flow`, Markov chains :mod:`sparsegp.sampling`. The next points to try of an expensive function:
 :mod:`sparsegp.bayesopt`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib). Times to forecast: :func:`future`.
-Effects of inputs: :func:`explain`.
+Effects of inputs: :func:`explain`. Predictions as code for elsewhere: :func:`export`.
 
 >>> import numpy as np
 >>> from sparsegp import GPRegressor
@@ -28,6 +28,7 @@ from ._hints import no_attribute
 if TYPE_CHECKING:
     from . import bayesopt, flow, kernels, likelihoods, means, models, plotting, priors, sampling
     from ._explain import explain
+    from ._export import export
     from ._future import future
     from ._registry import registry
     from .estimators import (
@@ -50,6 +51,7 @@ _LAZY = {
     "HeteroscedasticGPRegressor": "estimators",
     "load": "estimators",
     "explain": "_explain",
+    "export": "_export",
     "future": "_future",
     "registry": "_registry",
 }
@@ -78,6 +80,7 @@ __all__ = [
     "__version__",
     "bayesopt",
     "explain",
+    "export",
     "flow",
     "future",
     "kernels",

@@ -24,6 +24,7 @@ __all__ = [
     "encode",
     "encoded",
     "explain",
+    "export",
     "fail_inside",
     "fit",
     "fit_elsewhere",
@@ -298,6 +299,7 @@ def explain(
     functions: int,
     seed: int,
 ) -> str: ...
+def export(fitted: Fitted, path: str, *, format: str, name: Optional[str]) -> str: ...
 def future(times: _Array, dates: bool, horizon: str, step: Optional[str]) -> _Array: ...
 def encode(
     names: list[str], texts: list[tuple[str, list[str]]], categorical: list[str], kernel: str

@@ -18,6 +18,8 @@ pub mod deep {}
 pub mod dual {}
 #[doc = include_str!("errata.md")]
 pub mod errata {}
+#[doc = include_str!("export.md")]
+pub mod export {}
 #[doc = include_str!("inducing.md")]
 pub mod inducing {}
 #[doc = include_str!("inverse_free.md")]

@@ -18,6 +18,7 @@ pub(crate) use method::finite;
 pub use method::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ};
 #[cfg(feature = "files")]
 pub(crate) use posterior::SavedTrend;
+pub(crate) use posterior::{ClosedForm, ClosedProcess, ClosedTrend, Explained};
 pub use posterior::{
     Conditional, ConditioningRows, DEFAULT_WAVES, Functions, InputGradients, Judgement, Moments,
     Posterior, Predicted, PredictedTerm,

@@ -1,5 +1,6 @@
 //! What a model believes after seeing data.
 
+mod closed_form;
 mod conditioned;
 mod draws;
 mod gaussian;
@@ -19,6 +20,7 @@ mod terms;
 mod trend;
 mod whitened;
 
+pub(crate) use closed_form::{ClosedForm, ClosedProcess, ClosedTrend, Explained};
 pub use conditioned::{Conditional, ConditioningRows, Moments};
 pub use gradients::InputGradients;
 pub use observations::Judgement;

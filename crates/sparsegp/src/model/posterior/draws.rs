@@ -2,6 +2,7 @@
 //! hyperparameters.
 
 use super::InputGradients;
+use super::closed_form::ClosedForm;
 use super::gaussian::Gaussian;
 use super::law::{Drawn, Joint, Law, Marginals, Work};
 use super::pathwise::Bundle;
@@ -9,6 +10,7 @@ use super::process::Process;
 use super::rounding::{around, part, roots_of};
 use crate::error::{Error, Result};
 use crate::kernels::covariances;
+use crate::likelihoods::Likelihood;
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatRef, Par, add_row_dots, column, column_mut, gemm,
     mirror_lower, par_for,
@@ -94,6 +96,14 @@ impl Law for Draws {
 
     fn count(&self) -> usize {
         self.draws.len()
+    }
+
+    fn closed_forms<'a>(&'a self, _: &'a dyn Likelihood) -> Result<Vec<ClosedForm<'a>>> {
+        Err(Error::Invalid(
+            "a closed formula of predictions is not known of a posterior of draws (`gibbs`, `ess`, …): fit with `svgp`, \
+             or with `exact` for Gaussian noise"
+                .into(),
+        ))
     }
 
     fn components<'a>(&'a self, x: MatRef<'_, f64>, work: Work<'_, 'a>) -> Result<()> {

@@ -1,5 +1,6 @@
 //! A conditioned Gaussian process.
 
+use super::closed_form::ClosedForm;
 use super::law::{Drawn, Joint, Law, Marginals, Work, check_columns};
 use super::pathwise::Bundle;
 use super::process::Process;
@@ -11,6 +12,7 @@ use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::inverse_free::LSpace;
 use crate::kernels::covariances;
+use crate::likelihoods::Likelihood;
 use crate::linalg::{
     Accum, Cholesky, Mat, MatRef, add_row_dots, column, column_mut, gemm, invert_lower,
     mirror_lower, par_for, product,
@@ -365,6 +367,10 @@ impl Law for Gaussian {
     fn terms(&self, x: MatRef<f64>, names: &[String], centred: bool) -> Result<Vec<PredictedTerm>> {
         self.check(x)?;
         self.parts_by_term(x, names, centred)
+    }
+
+    fn closed_forms<'a>(&'a self, likelihood: &'a dyn Likelihood) -> Result<Vec<ClosedForm<'a>>> {
+        Ok(vec![self.closed_form(likelihood, 1)?])
     }
 
     fn functions(&self, samples: usize, waves: usize, rng: &mut dyn Rng) -> Result<Vec<Bundle>> {

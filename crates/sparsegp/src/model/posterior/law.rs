@@ -6,6 +6,7 @@
 //! each path through hidden layers, for each node of inputs with errors. All that is said of
 //! observations is averaged over components, and joint draws are of one at a time.
 
+use super::closed_form::ClosedForm;
 use super::conditioned::Conditioned;
 use super::gaussian::Gaussian;
 use super::gradients::InputGradients;
@@ -194,6 +195,14 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         _centred: bool,
     ) -> Result<Vec<PredictedTerm>> {
         Err(self.refusal("a prediction of terms"))
+    }
+
+    /// What components predict with, where that is a closed formula; `likelihood` is that of all which have none of their own.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] where it is none.
+    fn closed_forms<'a>(&'a self, _: &'a dyn Likelihood) -> Result<Vec<ClosedForm<'a>>> {
+        Err(self.refusal("a closed formula of predictions"))
     }
 
     /// What drawn functions are made of, for every process of the Gaussian inside.

@@ -1,6 +1,7 @@
 //! Posteriors whose hyperparameters were sampled too, or integrated over: even mixtures of what is known at every draw
 //! under its own.
 
+use super::closed_form::ClosedForm;
 use super::draws::{Draws, unfit};
 use super::gaussian::Gaussian;
 use super::law::{Drawn, Joint, Law, Marginals, Work, pool};
@@ -259,6 +260,10 @@ impl Law for Sampled {
             }
         }
         Ok(all)
+    }
+
+    fn closed_forms<'a>(&'a self, _: &'a dyn Likelihood) -> Result<Vec<ClosedForm<'a>>> {
+        self.each.iter().map(|own| own.gaussian.closed_form(&*own.likelihood, own.times)).collect()
     }
 
     /// Averages those of every setting; functions that are sampled at the same hyperparameters have no terms.

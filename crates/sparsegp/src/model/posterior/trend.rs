@@ -11,6 +11,7 @@
 //! ```
 
 use super::Posterior;
+use super::closed_form::ClosedTrend;
 use super::gaussian::Gaussian;
 use super::law::Marginals;
 use super::process::Process;
@@ -400,6 +401,13 @@ fn certain(why: &str) -> String {
 }
 
 impl Gaussian {
+    /// What is not known of the mean function, for those who write it down.
+    pub(super) fn closed_trend(&self) -> Option<ClosedTrend<'_>> {
+        let Trend { basis: Basis { slopes, constant }, own } = self.trend.as_ref()?;
+        let own = own.iter().map(|(weights, root)| (weights, root)).collect();
+        Some(ClosedTrend { slopes: *slopes, constant: *constant, own })
+    }
+
     /// Whether this is exact inference, whose factor is that of the covariance of all targets.
     pub(super) fn is_exact(&self) -> bool {
         self.processes.iter().all(|p| p.roots.is_empty() && p.pseudo.is_none())

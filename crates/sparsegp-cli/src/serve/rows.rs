@@ -1,0 +1,125 @@
+//! Rows in JSON, read as cells of a table are.
+
+use serde_json::{Map, Value};
+use sparsegp::data::{Block, Encoding, InputColumn};
+use sparsegp::fit::Fitted;
+use sparsegp::likelihoods::Extra;
+use sparsegp::linalg::Mat;
+
+/// The columns that rows have, as a model reads them.
+pub struct Columns {
+    inputs: Vec<InputColumn>,
+    /// Name of the column of further numbers, and what they are.
+    pub extra: Option<(String, Extra)>,
+    width: usize,
+}
+
+/// What is not a cell.
+fn no_cell(value: &Value) -> String {
+    let what = if value.is_array() { "a list" } else { "an object" };
+    format!("is {what}: give a number or a text")
+}
+
+fn missing() -> String {
+    "is missing: give it a value".into()
+}
+
+/// The numbers of a cell.
+fn numbers(column: &InputColumn, value: &Value) -> Result<Vec<f64>, String> {
+    match (value, &column.encoding) {
+        (Value::Null, _) => Err(missing()),
+        (Value::Number(number), Encoding::Number) => {
+            number.as_f64().map(|v| vec![v]).ok_or_else(|| format!("`{number}` is not a number"))
+        }
+        // as the cell is written in a table
+        (Value::Number(number), _) => column.numbers(&number.to_string()),
+        (Value::Bool(value), _) => column.numbers(&value.to_string()),
+        (Value::String(text), _) => column.numbers(text),
+        (other, _) => Err(no_cell(other)),
+    }
+}
+
+impl Columns {
+    pub fn of(fitted: &Fitted) -> Self {
+        let inputs: Vec<InputColumn> =
+            (0..fitted.columns.len()).map(|at| fitted.column_of_new(at)).collect();
+        let extra = match (&fitted.extra_name, fitted.model.likelihood.extra()) {
+            (Some(name), Some(extra)) => Some((name.clone(), extra)),
+            _ => None,
+        };
+        let width = inputs.iter().map(|column| column.input_names().len()).sum();
+        Self { inputs, extra, width }
+    }
+
+    /// The further number of a row, where the model was trained with such a column.
+    fn extra_of(&self, row: &Map<String, Value>) -> Result<Option<f64>, String> {
+        let Some((name, extra)) = &self.extra else { return Ok(None) };
+        let wrong = |reason: String| format!("column `{name}` {reason}");
+        let value = match row.get(name) {
+            None | Some(Value::Null) => {
+                return extra.default.map(Some).ok_or_else(|| wrong(missing()));
+            }
+            Some(Value::String(text)) => InputColumn::number(name).numbers(text).map(|own| own[0]),
+            Some(Value::Number(number)) => {
+                number.as_f64().ok_or_else(|| format!("`{number}` is not a number"))
+            }
+            Some(_) => Err("is not a number".into()),
+        };
+        let value = value.map_err(wrong)?;
+        let least = if extra.name == "variance" { 0.0 } else { f64::MIN_POSITIVE };
+        match value.is_finite() && value >= least {
+            true => Ok(Some(value)),
+            false => Err(wrong(format!("is {value}: the {} of a row is positive", extra.name))),
+        }
+    }
+
+    /// A block of rows.
+    ///
+    /// # Errors
+    /// What is wrong with a cell, after the number of its row and the name of its column.
+    pub fn block(&self, rows: &[Value]) -> Result<Block, String> {
+        let mut x = Mat::zeros(rows.len(), self.width);
+        let mut extra = Vec::new();
+        for (i, row) in rows.iter().enumerate() {
+            let at = |reason: String| format!("row {}: {reason}", i + 1);
+            let Value::Object(cells) = row else {
+                return Err(at("it is no object: give {\"column\": value, …}".into()));
+            };
+            let mut q = 0;
+            for column in &self.inputs {
+                let value = cells.get(&column.name).unwrap_or(&Value::Null);
+                let own = numbers(column, value)
+                    .map_err(|reason| at(format!("column `{}` {reason}", column.name)))?;
+                for value in own {
+                    if !value.is_finite() {
+                        return Err(at(format!("column `{}` is not finite", column.name)));
+                    }
+                    x[(i, q)] = value;
+                    q += 1;
+                }
+            }
+            extra.extend(self.extra_of(cells).map_err(at)?);
+        }
+        let (start, numbers) = (0, (0..rows.len()).collect());
+        let y = Mat::zeros(rows.len(), 0);
+        Ok(Block { start, rows: numbers, x, y, weights: Vec::new(), extra, ids: Vec::new() })
+    }
+
+    /// What the columns are, for machines.
+    pub fn described(&self) -> Value {
+        let one = |column: &InputColumn| {
+            let mut own = serde_json::json!({ "name": column.name });
+            own["kind"] = match &column.encoding {
+                Encoding::Number => "number",
+                Encoding::Date => "date",
+                Encoding::OneHot(_) | Encoding::Code(_) => "category",
+            }
+            .into();
+            if let Some(all) = column.encoding.categories() {
+                own["levels"] = serde_json::json!(all.labels());
+            }
+            own
+        };
+        Value::Array(self.inputs.iter().map(one).collect())
+    }
+}
