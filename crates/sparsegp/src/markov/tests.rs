@@ -59,7 +59,7 @@ impl Problem {
     }
 
     fn rows(&self) -> Rows<'_> {
-        Rows { t: &self.t, y: self.y.as_ref(), noise: &self.noise }
+        Rows { t: &self.t, y: self.y.as_ref(), noise: &self.noise, start: None }
     }
 
     fn x(&self) -> Mat<f64> {
