@@ -15,7 +15,7 @@ const PLAIN: Standardise =
     Standardise { inputs: false, targets: false, robust: false, constants: false };
 
 /// Times that rise but for rows that come late, some of them twice; with steps of all sizes.
-fn times(unit: f64) -> Vec<f64> {
+fn times(unit: f64, late: bool) -> Vec<f64> {
     let mut t = Vec::new();
     let mut at = 40.0;
     for i in 0..ALL {
@@ -27,7 +27,8 @@ fn times(unit: f64) -> Vec<f64> {
         t.push(unit * at);
     }
     // late by some forty rows
-    (0..ALL - 45).filter(|i| i % 53 == 17).for_each(|i| t.swap(i, i + 40));
+    let last = if late { ALL - 45 } else { 0 };
+    (0..last).filter(|i| i % 53 == 17).for_each(|i| t.swap(i, i + 40));
     t
 }
 
@@ -42,8 +43,13 @@ struct Problem {
 }
 
 impl Problem {
-    fn new(kernel: &str, (unit, scale): (f64, f64), columns: usize, weighted: bool) -> Self {
-        let t = times(unit);
+    fn new(
+        kernel: &str,
+        (unit, scale): (f64, f64),
+        columns: usize,
+        [weighted, late]: [bool; 2],
+    ) -> Self {
+        let t = times(unit, late);
         let x = Mat::from_fn(ALL, 1, |i, _| t[i]);
         let y = Mat::from_fn(ALL, columns, |i, p| scale * (target(t[i] / unit, i, p) - 3.0));
         let own = FitOptions { kernel: kernel.into(), ..options("markov", 0) };
@@ -114,33 +120,42 @@ fn close(a: &Mat<f64>, b: &Mat<f64>, tolerance: f64, what: &str) {
     }
 }
 
-const CASES: &[(&str, (f64, f64), usize, bool)] = &[
-    ("matern52(variance=1.3, lengthscales=0.1)", (1.0, 1.0), 1, false),
-    ("matern32(variance=0.7, lengthscales=0.07) + linear(variance=0.4)", (1e4, 1e-4), 1, true),
+/// Kernel, units of times and targets, columns, and whether rows have weights and come late.
+type Case = (&'static str, (f64, f64), usize, [bool; 2]);
+
+const CASES: &[Case] = &[
+    ("matern52(variance=1.3, lengthscales=0.1)", (1.0, 1.0), 1, [false, true]),
+    ("matern52(variance=1.3, lengthscales=0.1)", (1e-4, 1e4), 1, [false, false]),
+    (
+        "matern32(variance=0.7, lengthscales=0.07) + linear(variance=0.4)",
+        (1e4, 1e-4),
+        1,
+        [true, false],
+    ),
     (
         "matern12(variance=0.6, lengthscales=0.2) + constant(variance=1.7) + cosine(lengthscales=0.3)",
         (1e-4, 1e4),
         2,
-        false,
+        [false, true],
     ),
     (
         "matern52(variance=0.8, lengthscales=0.5) + periodic(base=rbf(variance=0.6, lengthscales=0.9), period=0.35)",
         (1.0, 1e4),
         1,
-        false,
+        [false, false],
     ),
     (
         "matern32(variance=1.2, lengthscales=0.4) * cosine(variance=0.9, lengthscales=0.2) + white(variance=0.1)",
         (1e4, 1.0),
         2,
-        true,
+        [true, true],
     ),
 ];
 
 #[test]
 fn a_window_predicts_what_all_rows_do() {
-    for (kernel, scales, columns, weighted) in CASES {
-        let problem = Problem::new(kernel, *scales, *columns, *weighted);
+    for (kernel, scales, columns, [weighted, late]) in CASES {
+        let problem = Problem::new(kernel, *scales, *columns, [*weighted, *late]);
         let ((found, bound), (right, sum)) = (problem.followed(150), problem.followed(0));
         let count = |of: &Fitted| of.posterior.kept_rows().expect("rows").x.nrows();
         let counted = if *weighted { ALL * 4 / 5 } else { ALL };
@@ -187,7 +202,13 @@ fn a_window_predicts_what_all_rows_do() {
 /// The model of the rows so far, read from a file in the midst of them, goes on to the same bits.
 #[test]
 fn files_go_on_to_the_same_bits() {
-    let problem = Problem::new("matern32 + linear", (1.0, 1.0), 2, true);
+    for late in [true, false] {
+        goes_on(late);
+    }
+}
+
+fn goes_on(late: bool) {
+    let problem = Problem::new("matern32 + linear", (1.0, 1.0), 2, [true, late]);
     let own = UpdateOptions { keep_rows: Some(150), ..UpdateOptions::default() };
     let step = |of: &Fitted, from: usize, to: usize| {
         update(of, &problem.part(from, to), &own, &mut |_, _| Ok(())).expect("rows").0
@@ -206,4 +227,117 @@ fn files_go_on_to_the_same_bits() {
         assert_eq!(objective(&whole), objective(&read));
     }
     assert!(whole.posterior.past().is_some());
+}
+
+/// Sites of rows that have left stay what they were then: far behind the window that is what they are.
+#[test]
+fn other_likelihoods_keep_the_sites_of_rows_that_have_left() {
+    for (likelihood, late) in
+        [("poisson", true), ("bernoulli", false), ("softmax(classes=3)", false)]
+    {
+        let t = times(1.0, late);
+        let x = Mat::from_fn(ALL, 1, |i, _| t[i]);
+        let y = Mat::from_fn(ALL, 1, |i, _| {
+            let f = 1.5 * target(t[i], i, 0) - 0.006 * t[i];
+            match likelihood {
+                "poisson" => (f.exp() + 1.2 + (3.3 * i as f64).sin()).floor(),
+                "bernoulli" => f64::from(f > 0.0),
+                _ => (f + 1.5).clamp(0.0, 2.9).floor(),
+            }
+        });
+        let plain = Standardise { inputs: true, ..PLAIN };
+        let all = Dataset::from_arrays(x, y, plain).expect("a table");
+        let own = FitOptions {
+            likelihood: Some(likelihood.into()),
+            kernel: "matern32(variance=1.2, lengthscales=0.02) + matern12(variance=0.3, lengthscales=0.04)".into(),
+            ..options("markov", 0)
+        };
+        let problem = Problem::of(all, own, true);
+        let ((found, bound), (right, sum)) = (problem.followed(250), problem.followed(0));
+        let at = places(&found);
+        // the sites of the last rows that left did not know what came long after them
+        let from = Mat::from_fn(40, 1, |i, _| at[(i, 0)].max(at[(0, 0)]) + 0.02 * i as f64);
+        let x = if likelihood == "poisson" { at } else { from };
+        let of = |of: &Fitted| of.posterior.predict_f(x.as_ref()).expect("predictions");
+        let (own, all) = (of(&found), of(&right));
+        // steps end where they promise 1e-10 nats, and come near to that slowly where classes share a shift
+        let tolerance = if likelihood.starts_with("softmax") { 1e-4 } else { 1e-6 };
+        close(&own.0, &all.0, tolerance, likelihood);
+        close(&own.1, &all.1, tolerance, likelihood);
+        assert!((bound - sum).abs() < 1e-6 * sum.abs(), "{likelihood}: {bound} and {sum}");
+        let again = io::from_bytes(&io::to_bytes(&found).expect("bytes")).expect("a model");
+        assert_eq!(of(&again), own, "{likelihood}");
+    }
+}
+
+/// Targets that are missing part the columns, for good where such a row has left.
+#[test]
+fn missing_targets_leave_too() {
+    let mut problem = Problem::new(
+        "matern32(variance=0.7, lengthscales=0.07) + linear(variance=0.4)",
+        (1.0, 1.0),
+        2,
+        [false, false],
+    );
+    for i in 0..ALL {
+        if (410..600).contains(&i) && i % 9 == 4 {
+            problem.rows.y[(i, i % 2)] = f64::NAN;
+        }
+    }
+    let ((found, bound), (right, sum)) = (problem.followed(150), problem.followed(0));
+    assert_eq!(found.posterior.past().expect("some").starts.len(), 2);
+    let x = places(&found);
+    let of = |of: &Fitted| of.posterior.predict_f(x.as_ref()).expect("predictions");
+    let (own, all) = (of(&found), of(&right));
+    close(&own.0, &all.0, 1e-9, "means");
+    close(&own.1, &all.1, 1e-9, "variances");
+    assert!((bound - sum).abs() < 1e-8 * sum.abs(), "{bound} and {sum}");
+    let again = io::from_bytes(&io::to_bytes(&found).expect("bytes")).expect("a model");
+    assert_eq!(of(&again), own);
+}
+
+#[test]
+fn what_is_before_a_window_is_refused_by_name() {
+    let problem = Problem::new("matern32", (3.0, 2.0), 1, [false, false]);
+    let (found, _) = problem.followed(150);
+    let says = |error: sparsegp::Error, words: &[&str]| {
+        let text = error.to_string();
+        words.iter().for_each(|word| assert!(text.contains(word), "{word}: {text}"));
+    };
+    let from: f64 = found.kept_from().expect("a place").parse().expect("a number");
+    let at = |t: f64| Mat::from_fn(3, 1, |i, _| t + 300.0 * i as f64);
+    let words: &[&str] = &["x0", "have left", "keep_rows"];
+    found.predict(at(from + 1e-3).as_ref(), Of::Latent).expect("predictions");
+    let error = found.predict(at(from - 1.0).as_ref(), Of::Latent).expect_err("refused");
+    says(error, words);
+    let below = at(found.posterior.past().expect("some").t() - 1e-9);
+    says(found.posterior.predict_f(below.as_ref()).expect_err("refused"), &words[1..]);
+    says(found.posterior.predict_f_full(below.as_ref()).expect_err("refused"), &words[1..]);
+    let learn = |of: &Fitted, part: &Dataset, own: UpdateOptions| {
+        update(of, part, &own, &mut |_, _| Ok(())).expect_err("refused")
+    };
+    let plain = UpdateOptions::default;
+    says(learn(&found, &problem.part(100, 110), plain()), words);
+    let new = problem.part(ALL - 10, ALL);
+    let fading = UpdateOptions { forget: 0.9, ..plain() };
+    says(learn(&found, &new, fading.clone()), &["forget", "have left"]);
+    let few = UpdateOptions { keep_rows: Some(50), ..plain() };
+    says(
+        learn(&problem.fitted(FIRST), &new, UpdateOptions { keep_rows: Some(50), ..fading }),
+        &["keep_rows", "forget"],
+    );
+    for method in ["vecchia", "titsias2025", "exact"] {
+        let own = FitOptions { method: method.into(), ..problem.options.clone() };
+        let other = fit(&problem.part(0, 100), &own).expect("a fit");
+        says(learn(&other, &new, few.clone()), &["keep_rows", "markov", method]);
+    }
+    let error = found
+        .posterior
+        .leave_one_out(&found.model, &problem.rows.picked(&[3]))
+        .expect_err("refused");
+    says(error, &["row 1", "left"]);
+    // all are kept where weights fade, and where few have come
+    let first = problem.fitted(FIRST);
+    let (kept, report) = update(&first, &new, &plain(), &mut |_, _| Ok(())).expect("rows");
+    assert!(kept.posterior.past().is_none() && report.left == 0);
 }
