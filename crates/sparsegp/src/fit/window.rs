@@ -23,7 +23,8 @@ impl Fitted {
             return crate::data::date_text(value);
         }
         let _ = date;
-        value.to_string()
+        // a number that was scaled and back again has noise in its last digits
+        format!("{value:.11e}").parse::<f64>().unwrap_or(value).to_string()
     }
 
     /// Refuses rows of the model's scale that lie before those that it predicts at.
