@@ -54,7 +54,7 @@ fn main() -> sparsegp::Result<()> {
                 let (t, noise) = (places(n, even), vec![0.1; n]);
                 let y =
                     Mat::from_fn(n, 1, |i, _| (0.3 * t[i]).sin() + 0.3 * (7.1 * i as f64).sin());
-                let rows = Rows { t: &t, y: y.as_ref(), noise: &noise };
+                let rows = Rows { t: &t, y: y.as_ref(), noise: &noise, start: None };
                 let go_on = || Ok(());
                 let value = seconds(repeats, || drop(log_evidence(&*space, rows, &go_on)));
                 let slopes =

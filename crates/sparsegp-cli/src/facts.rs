@@ -85,6 +85,10 @@ fn of_model(fitted: &Fitted) -> Vec<Fact<'_>> {
             None => format!("{} to learn from", fitted.rows),
         },
     ));
+    if let (Some(kept), Some(from)) = (fitted.posterior.kept_rows(), fitted.kept_from()) {
+        let kept = count(kept.x.nrows(), "row");
+        lines.push(("kept", format!("the latest {kept}; predictions are known from {from} on")));
+    }
     lines
 }
 

@@ -110,8 +110,10 @@ impl Form {
     /// # Errors
     /// If there are none for this model.
     pub fn with_terms(self, fitted: &Fitted, centred: bool) -> Result<Self> {
-        // anywhere: the names are the same
-        let centre = |_, q| fitted.scaler.unscaled_input(q, 0.0);
+        // anywhere that something is known: the names are the same
+        let latest = fitted.posterior.past().and_then(|_| fitted.posterior.kept_rows());
+        let at = latest.map_or(0.0, |rows| rows.x[(rows.x.nrows() - 1, 0)]);
+        let centre = |_, q| fitted.scaler.unscaled_input(q, at);
         let row = Mat::from_fn(1, fitted.scaler.x_mean.len(), centre);
         let latents = latent_names(fitted);
         let prefix = |latent: usize| match latents.len() {

@@ -7,7 +7,7 @@ use crate::follow::known::{self, Recognised};
 use crate::format::{count, number};
 use crate::outputs::refuse_overwriting;
 use crate::table_args::TableArgs;
-use crate::{kind, saving, score, scores};
+use crate::{kind, saving, score, scores, values};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 use sparsegp::Error;
@@ -29,7 +29,9 @@ Old rows are not needed: what they said is kept by the model's inducing points, 
 posterior of all rows together. Scales stay as they were, and kernel and noise too without --train: fit again when they no longer
 suit.
 Rows that the model has seen are noticed: a table that was used before is refused, and of one that has grown only the
-new rows are taken. New rows far from all inducing points become such points.";
+new rows are taken. New rows far from all inducing points become such points.
+Models of method markov have no inducing points: they keep their latest rows and the state after those before, from which all
+later times are predicted as by all rows. Earlier times are refused then, and so are late rows that lie there.";
 
 /// How new rows are learnt.
 #[derive(Clone, Copy, Debug, Args)]
@@ -49,6 +51,10 @@ pub struct LearnArgs {
     /// With --train: move the inducing points too
     #[arg(long, requires = "train")]
     pub train_points: bool,
+    /// Latest rows that a model of method markov keeps, or all; what the others say of later times stays [default: 10000, with
+    /// --forget all]
+    #[arg(long, value_name = "ROWS", value_parser = values::rows_or_all)]
+    pub keep_rows: Option<usize>,
 }
 
 impl LearnArgs {
@@ -63,6 +69,7 @@ impl LearnArgs {
             forget: self.forget,
             train: self.train,
             train_points: self.train_points,
+            keep_rows: self.keep_rows,
             ..UpdateOptions::default()
         };
         options.check().map_err(Self::fail)?;
@@ -201,7 +208,13 @@ fn new_rows(
 /// Lines of a reply: inducing points, new ones among them, or the rows that are kept instead, and the evidence in nats.
 pub fn lines(updated: &Fitted, added: usize, bound: f64) -> String {
     let known = match updated.posterior.kept_rows() {
-        Some(rows) => format!("kept       {}", count(rows.x.nrows(), "row")),
+        Some(rows) => {
+            let left = updated.posterior.past().map(|past| {
+                let from = updated.kept_from().unwrap_or_default();
+                format!("; {} up to {from} have left", count(past.rows, "row"))
+            });
+            format!("kept       {}{}", count(rows.x.nrows(), "row"), left.unwrap_or_default())
+        }
         None => {
             let points = updated.posterior.points().nrows();
             format!("points     {}, {added} of them new", count(points, "inducing point"))
@@ -272,6 +285,7 @@ pub fn run(args: &UpdateArgs, context: &Context) -> Result<Reply> {
         "points": report.points,
         "added_points": report.added,
         "uncovered": report.uncovered,
+        "left": report.left,
         "bound": report.bound,
         "before": scores::json(&scored).map_err(|e| Fail::Work(e.to_string()))?,
         "warnings": updated.warnings,

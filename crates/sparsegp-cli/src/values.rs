@@ -42,6 +42,14 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
     Ok(value.as_u64().and_then(|n| n.try_into().ok()).unwrap_or(usize::MAX))
 }
 
+/// A number of rows, or 0 for `all`.
+pub fn rows_or_all(text: &str) -> Result<usize, String> {
+    match text {
+        "all" => Ok(0),
+        own => at_least_one(own).map_err(|error| format!("{error}, or `all`")),
+    }
+}
+
 /// A whole number of at least 2.
 pub fn at_least_two(text: &str) -> Result<usize, String> {
     let value = Kind::Whole(2).read(text)?;

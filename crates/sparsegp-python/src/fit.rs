@@ -324,7 +324,7 @@ pub fn go_on(
 
 /// Takes up new rows without the old ones. Returns the model, what was done as JSON, and what ended it, if something did.
 #[pyfunction]
-#[pyo3(signature = (fitted, x, y, *, correlation, most_points, forget, train, train_points, weights=None, extra=None))]
+#[pyo3(signature = (fitted, x, y, *, correlation, most_points, forget, train, train_points, keep_rows, weights=None, extra=None))]
 #[allow(clippy::too_many_arguments, clippy::type_complexity)]
 pub fn update(
     py: Python<'_>,
@@ -336,6 +336,7 @@ pub fn update(
     forget: f64,
     train: usize,
     train_points: bool,
+    keep_rows: Option<usize>,
     weights: Option<Array1<'_>>,
     extra: Option<Array1<'_>>,
 ) -> PyResult<(Option<Fitted>, String, Option<Py<PyAny>>)> {
@@ -347,6 +348,7 @@ pub fn update(
         forget,
         train,
         train_points,
+        keep_rows,
         ..UpdateOptions::default()
     };
     let mut told = String::new();
@@ -361,6 +363,7 @@ pub fn update(
             "points": report.points,
             "added_points": report.added,
             "uncovered": report.uncovered,
+            "left": report.left,
             "bound": report.bound,
         })
         .to_string();

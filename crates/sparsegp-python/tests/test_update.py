@@ -1,5 +1,6 @@
 """New rows for fitted estimators, without the old ones."""
 
+import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -152,3 +153,42 @@ def test_exact_inference_takes_up_rows():
     assert model.n_samples_seen_ == len(both_X)
     whole = GPRegressor(method="exact").fit(both_X, both_y)
     assert rmse(model, both_X, both_y) < 1.1 * rmse(whole, both_X, both_y)
+
+
+def test_a_series_keeps_its_latest_rows(tmp_path):
+    rng = np.random.default_rng(8)
+    t = 30 + np.cumsum(rng.uniform(0.01, 0.2, 1500))
+    y = 2.0 + 3.0 * np.sin(0.9 * t) + rng.normal(0, 0.4, 1500)
+    X = t[:, None]
+    fit = {"method": "markov", "max_iter": 10, "mean": "zero"}
+    first, whole = (GPRegressor("matern32", **fit).fit(X[:300], y[:300]) for _ in range(2))
+    for start in range(300, 1500, 200):
+        part = slice(start, start + 200)
+        with warnings.catch_warnings():
+            # once, when the first rows leave
+            warnings.simplefilter("ignore")
+            first.update(X[part], y[part], keep_rows=150)
+        whole.update(X[part], y[part], keep_rows=0)
+    assert first.update_report_["left"] > 0 and whole.update_report_["left"] == 0
+    assert 150 <= first.update_report_["points"] < 278 and whole.update_report_["points"] == 1500
+    new = np.linspace(t[-140], t[-1] + 5, 90)[:, None]
+    for own, right in zip(first.predict(new, return_std=True), whole.predict(new, return_std=True)):
+        np.testing.assert_allclose(own, right, rtol=1e-9, atol=1e-9)
+    with pytest.raises(ValueError, match="have left the model"):
+        first.predict(X[:5])
+    with pytest.raises(ValueError, match="keep_rows"):
+        first.update(X[:5], y[:5])
+    with pytest.raises(ValueError, match="keep_rows"):
+        first.update(X[-5:], y[-5:], keep_rows=-1)
+    first.save(tmp_path / "window.gp")
+    loaded = GPRegressor.load(tmp_path / "window.gp")
+    np.testing.assert_array_equal(loaded.predict(new), first.predict(new))
+    # parts that come after a fit are updates, too
+    parts = GPRegressor("matern32", online={"keep_rows": 150}, **fit).fit(X[:300], y[:300])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parts.partial_fit(X[300:700], y[300:700])
+    assert parts.update_report_["left"] > 0
+    # a kernel without a finite state is approximated, which is said
+    with pytest.warns(UserWarning, match="`rbf` is a state of 8 numbers"):
+        GPRegressor("rbf", **fit).fit(X[:300], y[:300])

@@ -98,3 +98,5 @@ mod update;
 mod vecchia;
 #[path = "fit/whole_resume.rs"]
 mod whole_resume;
+#[path = "fit/windows.rs"]
+mod windows;

@@ -42,7 +42,8 @@ end. Where it goes over the model file itself, the same command on the same stre
 counts twice, though the run was killed.
 
 Rows that are predicted much worse than those before are reported as a change. A kernel and a noise that no longer
-suit have to be fitted again, or learnt on the way with --train; what has moved slowly is followed with --forget.";
+suit have to be fitted again, or learnt on the way with --train; what has moved slowly is followed with --forget.
+A model of method markov costs the same for every row, however long the stream: see --keep-rows.";
 
 /// Options of `sparsegp follow`.
 #[derive(Debug, Args)]
@@ -118,6 +119,8 @@ struct Following<'a> {
     dropped: usize,
     added: usize,
     uncovered: usize,
+    /// Rows that have left the model.
+    left: usize,
     bound: f64,
     batches: usize,
     said: Vec<String>,
@@ -200,6 +203,7 @@ impl Following<'_> {
         self.dropped += dropped;
         self.added += report.added;
         self.uncovered += report.uncovered;
+        self.left += report.left;
         self.bound += report.bound;
         self.batches += 1;
         self.watch(part.from, loss, scored);
@@ -312,6 +316,7 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
         dropped: 0,
         added: 0,
         uncovered: 0,
+        left: 0,
         bound: 0.0,
         batches: 0,
         said: Vec::new(),

@@ -355,3 +355,100 @@ fn models_that_keep_their_rows_are_updated_and_follow() {
         }
     }
 }
+
+/// Rows of a series; the fit has 200.
+fn series(n: usize, from: usize) -> String {
+    let row = |i: usize| {
+        let t = i as f64 + 0.4 * (i as f64 * 0.618_033_988_749_895).fract();
+        let noise = (i as f64 * 0.414_213_562_373_095).fract() - 0.5;
+        format!("{t:.3},{:.5}\n", 20.0 + 5.0 * (0.1 * t).sin() + noise)
+    };
+    (from..from + n).map(row).collect()
+}
+
+fn series_folder() -> Folder {
+    let folder = Folder::new();
+    folder.write("a.csv", format!("t,y\n{}", series(200, 0)));
+    folder.ok(
+        "fit a.csv --target y --method markov --kernel matern32 --max-iterations 10 -o m.safetensors",
+    );
+    folder
+}
+
+/// A run of a series that is killed goes on to the bits of one that is not, and both predict what a model of all rows does.
+#[test]
+fn a_series_lets_rows_go_and_predicts_as_if_all_were_there() {
+    let folder = series_folder();
+    let (first, rest) = (series(400, 200), series(500, 600));
+    folder.write("s.csv", format!("t,y\n{first}{rest}"));
+    let line = "--batch 50 --keep-rows 150 --save-every 0.000001 --patience 0.2s";
+    let told = folder.json(&format!("follow m.safetensors s.csv {line} -o f.safetensors"));
+    let left = told["left"].as_u64().unwrap();
+    assert!(left > 700 && left % 128 == 0 && told["points"] == 1100 - left, "{told}");
+    assert!(told["warnings"].to_string().contains("have left the model"), "{told}");
+    std::fs::copy(folder.path("m.safetensors"), folder.path("k.safetensors")).unwrap();
+    let mut child = piped(
+        &folder,
+        &format!("follow k.safetensors - {line} --predictions q.csv -o k.safetensors"),
+    );
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(format!("t,y\n{first}").as_bytes()).unwrap();
+    input.flush().unwrap();
+    waits_until("the first rows", || {
+        std::fs::read_to_string(folder.path("q.csv")).is_ok_and(|t| t.lines().count() == 401)
+    });
+    child.kill().unwrap();
+    child.wait().unwrap();
+    drop(input);
+    let told = folder.json(&format!("follow k.safetensors s.csv {line} -o k.safetensors"));
+    assert!(told["skipped"].as_u64().unwrap() >= 350, "{told}");
+    let [whole, resumed] =
+        ["f.safetensors", "k.safetensors"].map(|name| tensors(&folder.bytes(name)));
+    assert_eq!(whole, resumed);
+
+    folder.ok(&format!(
+        "follow m.safetensors s.csv {} -o all.safetensors",
+        line.replace("150", "all")
+    ));
+    folder.write("late.csv", format!("t,y\n{}", series(60, 1020)));
+    folder.write("next.csv", format!("t,y\n{}", series(60, 1100)));
+    for what in [
+        "predict MODEL next.csv",
+        "predict MODEL late.csv --terms",
+        "forecast MODEL next.csv --horizon 5",
+    ] {
+        let of = |model: &str| column(&folder.ok(&what.replace("MODEL", model)).out, "mean");
+        let (kept, all) = (of("f.safetensors"), of("all.safetensors"));
+        kept.into_iter().zip(all).for_each(|(a, b)| close(a, b, 1e-9));
+    }
+    for what in ["score MODEL late.csv", "score MODEL next.csv"] {
+        let of = |model: &str| folder.json(&what.replace("MODEL", model));
+        let (kept, all) = (of("f.safetensors"), of("all.safetensors"));
+        close(number(&kept, "/scores/overall/nlpd"), number(&all, "/scores/overall/nlpd"), 1e-9);
+    }
+    folder.ok("sample f.safetensors late.csv --draws 3");
+    folder.ok("explain f.safetensors late.csv");
+    let text = folder.ok("inspect f.safetensors").out;
+    assert!(text.contains("predictions are known from"), "{text}");
+    // rows that come late are learnt where they are kept, and refused before
+    folder.write("some.csv", "t,y\n1050.5,20\n1010.25,21\n");
+    folder.ok("update f.safetensors some.csv --keep-rows 150 -o u.safetensors");
+    folder.ok("update all.safetensors some.csv --keep-rows all -o v.safetensors");
+    let of = |model: &str| column(&folder.ok(&format!("predict {model} late.csv")).out, "mean");
+    of("u.safetensors").into_iter().zip(of("v.safetensors")).for_each(|(a, b)| close(a, b, 1e-9));
+    folder.write("early.csv", "t,y\n1050.5,20\n310.25,21\n");
+    let words = ["`t` is 310.25", "have left", "keep_rows"];
+    folder.refused(1, "update f.safetensors early.csv -o u.safetensors", &words);
+    folder.refused(1, "predict f.safetensors early.csv", &words);
+    folder.refused(1, "sample f.safetensors early.csv", &words);
+    folder.refused(
+        2,
+        "follow f.safetensors next.csv --forget 0.9 -o u.safetensors",
+        &["forget", "have left"],
+    );
+    folder.refused(
+        2,
+        "follow f.safetensors next.csv --keep-rows few -o u.safetensors",
+        &["keep-rows", "all"],
+    );
+}

@@ -325,6 +325,7 @@ def update(
     forget: float,
     train: int,
     train_points: bool,
+    keep_rows: Optional[int],
     weights: Optional[_Array] = None,
     extra: Optional[_Array] = None,
 ) -> tuple[Optional[Fitted], str, Optional[BaseException]]: ...

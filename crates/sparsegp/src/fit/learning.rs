@@ -437,7 +437,7 @@ fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<St
         }
     }
     remarks.extend(still_rising(report));
-    remarks.extend(series::remark(model));
+    remarks.extend(series::remarks(model));
     let worst = report.mixing.as_ref().map_or(0.0, |mixing| {
         mixing.hyperparameters.iter().fold(mixing.split_rhat, |m, h| m.max(h.split_rhat))
     });

@@ -62,6 +62,7 @@ mod trial;
 mod units;
 mod update;
 mod weights;
+mod window;
 
 use again::Again;
 pub use averaging::{FEW, Hyperparameters};

@@ -315,8 +315,13 @@ impl Fitted {
         Ok(rows)
     }
 
-    /// Refuses rows with a standard deviation that is none; those of another shape are refused elsewhere.
+    /// Refuses rows with a standard deviation that is none, and those before a series; those of another shape are refused elsewhere.
     pub(super) fn check_rows(&self, x: MatRef<'_, f64>) -> Result<()> {
+        if self.posterior.past().is_some() && x.ncols() == 1 {
+            let mut scaled = x.to_owned();
+            self.scaler.scale_x(scaled.as_mut())?;
+            self.check_kept(scaled.as_ref())?;
+        }
         match (self.measured(), self.input_deviations.len()) {
             (known, some) if x.ncols() == known + some => {
                 check_deviations(x.subcols(known, some), &self.input_names[known..])

@@ -4,8 +4,7 @@
 use super::{Dataset, FitOptions, start};
 use crate::data::{InMemory, Source};
 use crate::error::Result;
-use crate::kernels::state_space::MOST_HARMONICS;
-use crate::kernels::{self, Inputs};
+use crate::kernels::{self, Inputs, StateSpace};
 use crate::likelihoods::Likelihood;
 use crate::linalg::column;
 use crate::markov::{MOST_STATES, order};
@@ -48,24 +47,25 @@ pub(super) fn possible(dataset: &Dataset, kernel: &str) -> bool {
     let one = known && data.inputs() == 1 && data.rows() <= MOST_ROWS;
     let space =
         || kernels::parse(kernel, Inputs::unnamed(1)).and_then(|kernel| kernel.state_space());
-    one && (super::is_automatic(kernel) || space().is_ok_and(|own| own.size() <= MOST_STATES))
+    let fits = |own: &dyn StateSpace| own.size() <= MOST_STATES && own.error() <= APPROXIMATE;
+    one && (super::is_automatic(kernel) || space().is_ok_and(|own| fits(&*own)))
 }
 
-/// Parts of the variance that harmonics may lack before it is worth a warning.
-const LACKING: f64 = 1e-9;
+/// Errors of a covariance, as a part of its variance, above which `auto` takes the kernel itself: an approximation is asked for.
+const APPROXIMATE: f64 = 1e-7;
 
-/// Returns what to say where a periodic kernel is cut at its most harmonics.
-pub(super) fn remark(model: &Model) -> Option<String> {
-    if !model.method.is_of_series() {
-        return None;
+/// Returns what to say where the state lacks a part of the kernel.
+pub(super) fn remarks(model: &Model) -> Vec<String> {
+    let mut all = Vec::new();
+    if model.method.is_of_series() {
+        for kernel in &model.kernels {
+            if let Ok(space) = kernel.state_space() {
+                space.remarks(&mut all);
+            }
+        }
     }
-    let error = model.kernel().state_space().ok()?.error();
-    (error > LACKING).then(|| {
-        format!(
-            "`periodic` is cut at {MOST_HARMONICS} harmonics, which lack up to {error:.0e} of its variance: it changes faster than \
-             that within a period; `exact` on fewer rows has all of it"
-        )
-    })
+    all.dedup();
+    all
 }
 
 /// How many times a lengthscale is halved or doubled in search of the shortest that has few enough states.

@@ -42,6 +42,9 @@ pub struct UpdateOptions {
     pub train: usize,
     /// Whether these move the inducing points too.
     pub train_points: bool,
+    /// How many of the latest rows a model of method `markov` keeps, at least: of those before, what they say of later places stays.
+    /// 0 for all; none for 10 000, or all where `forget` is below 1.
+    pub keep_rows: Option<usize>,
 }
 
 impl Default for UpdateOptions {
@@ -53,6 +56,7 @@ impl Default for UpdateOptions {
             solve: SolveOptions::default(),
             train: 0,
             train_points: false,
+            keep_rows: None,
         }
     }
 }
@@ -90,6 +94,8 @@ pub struct UpdateReport {
     pub added: usize,
     /// Points that were given up for new ones, as no row had come near for long.
     pub given_up: usize,
+    /// Rows that have left a series, which keeps what they say of later places.
+    pub left: usize,
     /// Rows that should have become points and did not, because there were enough.
     pub uncovered: usize,
     /// About log p(new rows | old rows), in nats, in the data's units.
@@ -128,6 +134,12 @@ pub fn update(
     }
     fitted.model.check_shallow("taking up new rows")?;
     options.check()?;
+    if options.keep_rows.is_some_and(|keep| keep > 0) {
+        return Err(rows::keeps_all(
+            &fitted.model,
+            "keeps inducing points in the place of its rows",
+        ));
+    }
     let mut state = State::new(fitted, options)?;
     let rows = sample_rows(&*dataset.source, dataset.source.rows(), 0)?;
     let n = rows.x.nrows();

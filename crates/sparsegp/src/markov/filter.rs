@@ -11,9 +11,10 @@
 //! a density).
 
 use super::small::{Blocks, Square, Vector, dot, read, symmetrise, times, zeros};
-use super::{Rows, unknown_variance};
+use super::{Rows, Start, unknown_variance};
 use crate::error::Result;
 use crate::kernels::StateSpace;
+use crate::linalg::Mat;
 use std::f64::consts::TAU;
 use std::ops::Range;
 
@@ -132,6 +133,26 @@ impl<const N: usize> Passed<N> {
 }
 
 impl<const N: usize> State<N> {
+    /// After rows that are not there.
+    pub(super) fn after(start: &Start) -> Self {
+        let n = start.covariance.nrows();
+        let mut state = State { mean: vec![[0.0; N]; start.mean.ncols()], covariance: zeros() };
+        for i in 0..n {
+            (0..n).for_each(|j| state.covariance[i][j] = start.covariance[(i, j)]);
+            state.mean.iter_mut().enumerate().for_each(|(p, m)| m[i] = start.mean[(i, p)]);
+        }
+        state
+    }
+
+    /// The first n numbers of the state at a place.
+    pub(super) fn start(&self, t: f64, n: usize) -> Start {
+        Start {
+            t,
+            mean: Mat::from_fn(n, self.mean.len(), |i, p| self.mean[p][i]),
+            covariance: Mat::from_fn(n, n, |i, j| self.covariance[i][j]),
+        }
+    }
+
     /// Takes in a row. Returns K, S and the v.
     pub(super) fn see(
         &mut self,
@@ -181,10 +202,13 @@ pub(super) struct Filter<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> Filter<'a, N> {
-    /// Before the first row.
+    /// Before the first row, at the place of its `start` if there is one.
     pub(super) fn new(space: &'a dyn StateSpace, rows: &'a Rows<'a>) -> Self {
         let mut steps = Steps::new(space);
-        let state = State { mean: vec![[0.0; N]; rows.y.ncols()], covariance: steps.stationary() };
+        let state = match rows.start {
+            Some(start) => State::after(start),
+            None => State { mean: vec![[0.0; N]; rows.y.ncols()], covariance: steps.stationary() },
+        };
         Self { steps, rows, state, value: 0.0 }
     }
 
@@ -196,8 +220,12 @@ impl<'a, const N: usize> Filter<'a, N> {
         let (columns, first) = (self.rows.y.ncols(), range.start);
         let mut innovations = Vec::with_capacity(columns);
         for i in range {
-            if i > 0 {
-                self.steps.of(self.rows.t[i] - self.rows.t[i - 1]);
+            let before = match i {
+                0 => self.rows.start.map(|start| start.t),
+                _ => Some(self.rows.t[i - 1]),
+            };
+            if let Some(before) = before {
+                self.steps.of(self.rows.t[i] - before);
                 self.steps.advance(&mut self.state);
             }
             let h = self.steps.output(self.rows.t[i]);

@@ -5,10 +5,13 @@
 //! Of 128 rows one state is kept: the rows of a block are passed again on the way back.
 
 mod filter;
+mod kept;
+mod past;
 mod places;
 mod small;
 mod smoother;
 
+pub use past::{Past, Start};
 pub(crate) use places::unsorted;
 pub use places::{Moments, Smoothed};
 
@@ -35,6 +38,8 @@ pub struct Rows<'a> {
     /// Variances of the noise: infinite where a row is missing, and negative where a factor of a row grows away from its centre
     /// ([`Marginals`]).
     pub noise: &'a [f64],
+    /// What is known of the state before the first row, where that is more than the prior.
+    pub start: Option<&'a Start>,
 }
 
 /// What [`evidence`] gives, rows as they came.
@@ -128,7 +133,7 @@ pub fn log_evidence(
 /// Returns the log evidence with its gradient, for a kernel of so many hyperparameters.
 ///
 /// # Errors
-/// As for [`log_evidence`].
+/// As for [`log_evidence`]; [`Error::Invalid`] for rows after others that are not there, as slopes are of all rows.
 pub fn evidence(
     space: &dyn StateSpace,
     rows: Rows<'_>,
@@ -207,6 +212,11 @@ fn evidence_of<const N: usize>(
     params: usize,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<Evidence> {
+    if rows.start.is_some() {
+        return Err(Error::Invalid(
+            "slopes of the evidence need all rows, and the first ones have left the model: fit all rows anew".into(),
+        ));
+    }
     let n = rows.t.len();
     let mut slopes: Slopes<'_, N> = Slopes::new(Steps::new(space), params);
     let mut alpha = Mat::zeros(n, rows.y.ncols());

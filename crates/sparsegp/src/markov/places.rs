@@ -1,15 +1,15 @@
 //! What is known of the function at any places, given the rows.
 
 use super::filter::{Filter, Passed, State, Steps};
+use super::kept::Sized;
 use super::small::{Square, Vector, dot, product, times, transposed_times};
 use super::smoother::Adjoint;
-use super::{BLOCK, Marginals, Rows, blocks, with_size};
+use super::{BLOCK, Marginals, Rows, Start, with_size};
 use crate::error::Result;
 use crate::kernels::StateSpace;
 use crate::linalg::Mat;
 use rayon::prelude::*;
 use std::fmt::Debug;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Means (B×P) and variances of a function at places.
@@ -28,31 +28,9 @@ trait Known: Debug + Send + Sync {
     fn at_rows(&self) -> Result<Marginals>;
     fn log_evidence(&self) -> f64;
     fn joint(&self, t: &[f64]) -> Result<(Mat<f64>, Mat<f64>)>;
-}
-
-/// Rows that are kept.
-#[derive(Debug)]
-struct Kept {
-    t: Vec<f64>,
-    y: Mat<f64>,
-    noise: Vec<f64>,
-}
-
-impl Kept {
-    fn rows(&self) -> Rows<'_> {
-        Rows { t: &self.t, y: self.y.as_ref(), noise: &self.noise }
-    }
-}
-
-#[derive(Debug)]
-struct Sized<const N: usize> {
-    space: Box<dyn StateSpace>,
-    rows: Kept,
-    /// Before each block: after the row before it.
-    forwards: Vec<State<N>>,
-    /// After each block: before the row after it.
-    backwards: Vec<Adjoint<N>>,
-    value: f64,
+    fn start(&self) -> Option<&Start>;
+    fn with(&self, rows: Rows<'_>) -> Result<Arc<dyn Known>>;
+    fn without_first(&self, blocks: usize) -> (f64, Arc<dyn Known>);
 }
 
 impl Smoothed {
@@ -65,16 +43,47 @@ impl Smoothed {
         rows: Rows<'_>,
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<Self> {
-        with_size!(space.size(), N => Ok(Self { own: Arc::new(Sized::<N>::new(space, rows, go_on)?) }))
+        let space = Arc::from(space);
+        with_size!(StateSpace::size(&*space), N => Ok(Self { own: Arc::new(Sized::<N>::new(space, rows, go_on)?) }))
+    }
+
+    /// Takes up rows behind the last one, in the order of their places, at a cost of these rows alone but for copies.
+    ///
+    /// # Errors
+    /// As for [`super::log_evidence`].
+    pub fn with(&self, rows: Rows<'_>) -> Result<Self> {
+        Ok(Self { own: self.own.with(rows)? })
+    }
+
+    /// Lets the first rows go, of which the state after them stays: so many at most, in whole blocks. Returns how many went, what they
+    /// add to the log density, and what is known from there on.
+    pub fn without_first(&self, most: usize) -> (usize, f64, Self) {
+        let blocks = most / BLOCK;
+        let (value, own) = self.own.without_first(blocks);
+        (blocks * BLOCK, value, Self { own })
+    }
+
+    /// Returns the state after rows that were let go, if some were.
+    pub fn start(&self) -> Option<&Start> {
+        self.own.start()
+    }
+
+    /// The places in rising order, with their positions, none of which is before what is known.
+    fn sorted(&self, t: &[f64]) -> Result<(Vec<usize>, Vec<f64>)> {
+        if let Some(start) = self.start() {
+            start.check(t)?;
+        }
+        let order = super::order(t);
+        let sorted = order.iter().map(|i| t[*i]).collect();
+        Ok((order, sorted))
     }
 
     /// Means (B×P) and variances of the function at places in any order. O(1) for each, in blocks of rows.
     ///
     /// # Errors
-    /// None that places can cause.
+    /// [`crate::Error::Invalid`] for places before rows that were let go.
     pub fn moments(&self, t: &[f64]) -> Result<Moments> {
-        let order = super::order(t);
-        let sorted: Vec<f64> = order.iter().map(|i| t[*i]).collect();
+        let (order, sorted) = self.sorted(t)?;
         Ok(unsorted(&order, self.own.moments(&sorted)?))
     }
 
@@ -82,10 +91,9 @@ impl Smoothed {
     /// order.
     ///
     /// # Errors
-    /// None that places can cause.
+    /// [`crate::Error::Invalid`] for places before rows that were let go.
     pub fn terms(&self, t: &[f64]) -> Result<Vec<Moments>> {
-        let order = super::order(t);
-        let sorted: Vec<f64> = order.iter().map(|i| t[*i]).collect();
+        let (order, sorted) = self.sorted(t)?;
         Ok(self.own.terms(&sorted)?.into_iter().map(|own| unsorted(&order, own)).collect())
     }
 
@@ -105,10 +113,9 @@ impl Smoothed {
     /// Means (B×P) and the covariance (B×B) of the function at places in any order. O(N + B²).
     ///
     /// # Errors
-    /// None that places can cause.
+    /// [`crate::Error::Invalid`] for places before rows that were let go.
     pub fn joint(&self, t: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
-        let order = super::order(t);
-        let sorted: Vec<f64> = order.iter().map(|i| t[*i]).collect();
+        let (order, sorted) = self.sorted(t)?;
         let (means, all) = self.own.joint(&sorted)?;
         let (mut mean, mut covariance) =
             (Mat::zeros(t.len(), means.ncols()), Mat::zeros(t.len(), t.len()));
@@ -159,67 +166,6 @@ impl<const N: usize> Place<N> {
 }
 
 impl<const N: usize> Sized<N> {
-    fn new(
-        space: Box<dyn StateSpace>,
-        rows: Rows<'_>,
-        go_on: &dyn Fn() -> Result<()>,
-    ) -> Result<Self> {
-        let (n, columns) = (rows.t.len(), rows.y.ncols());
-        let rows = Kept { t: rows.t.to_vec(), y: rows.y.to_owned(), noise: rows.noise.to_vec() };
-        let (mut forwards, mut backwards) = (Vec::new(), Vec::new());
-        let value;
-        {
-            let seen = rows.rows();
-            let mut filter: Filter<'_, N> = Filter::new(&*space, &seen);
-            for range in blocks(n) {
-                go_on()?;
-                forwards.push(filter.state.clone());
-                filter.pass(range, &mut [])?;
-            }
-            value = filter.value;
-            let mut own = Adjoint::none(columns);
-            let mut kept = vec![Passed::empty(); BLOCK];
-            let mut step = None;
-            for range in blocks(n).rev() {
-                go_on()?;
-                backwards.push(own.clone());
-                let before = &forwards[range.start / BLOCK];
-                let all = Self::back(&mut filter, before, range, step, own, &mut kept)?;
-                step = Some(kept[0].a);
-                own = all.into_iter().next().unwrap_or_else(|| Adjoint::none(columns));
-            }
-            backwards.reverse();
-        }
-        Ok(Self { space, rows, forwards, backwards, value })
-    }
-
-    /// Passes the rows of a block, forwards from what is known before them into `kept`, and backwards from `after`, which is
-    /// before the row that `step` leads to. Returns what is known before each row.
-    fn back(
-        filter: &mut Filter<'_, N>,
-        before: &State<N>,
-        range: Range<usize>,
-        step: Option<Square<N>>,
-        mut after: Adjoint<N>,
-        kept: &mut [Passed<N>],
-    ) -> Result<Vec<Adjoint<N>>> {
-        let rows = range.len();
-        filter.state.clone_from(before);
-        filter.pass(range, kept)?;
-        let mut all = Vec::with_capacity(rows);
-        let mut step = step;
-        for row in kept[..rows].iter().rev() {
-            if let Some(a) = &step {
-                after.back(a, &filter.steps.blocks);
-            }
-            after.unsee(row, |_, _| ());
-            all.push(after.clone());
-            step = Some(row.a);
-        }
-        all.reverse();
-        Ok(all)
-    }
-
     /// The block of the last row at or before a place; the first where there is none.
     fn block_of(&self, t: f64) -> usize {
         self.rows.t.partition_point(|own| *own <= t).saturating_sub(1) / BLOCK
@@ -247,18 +193,26 @@ impl<const N: usize> Sized<N> {
         let mut filter: Filter<'_, N> = Filter::new(&*self.space, &seen);
         let mut steps: Steps<'_, N> = Steps::new(&*self.space);
         let unseen = filter.state.clone();
+        let begin = self.rows.start.as_ref().map(|own| own.t);
         if end < n {
             steps.of(self.rows.t[end] - self.rows.t[end - 1]);
         }
         let step = (end < n).then_some(steps.a);
-        let after = self.backwards[block].clone();
+        let after = self.after(block)?;
         let (before, last) = (&self.forwards[block], after.clone());
         let all = Self::back(&mut filter, before, range, step, after, &mut kept)?;
         let one = |at: &f64| {
             // rows at or before the place
             let count = self.rows.t.partition_point(|own| own <= at);
             let state = match count.checked_sub(1) {
-                None => unseen.clone(),
+                None => {
+                    let mut state = unseen.clone();
+                    if let Some(begin) = begin {
+                        steps.of(at - begin);
+                        steps.advance(&mut state);
+                    }
+                    state
+                }
                 Some(i) => {
                     let mut state = kept[i - start].after.clone();
                     steps.of(at - self.rows.t[i]);
@@ -356,7 +310,20 @@ impl<const N: usize> Known for Sized<N> {
     }
 
     fn log_evidence(&self) -> f64 {
-        self.value
+        self.values.iter().sum()
+    }
+
+    fn start(&self) -> Option<&Start> {
+        self.rows.start.as_ref()
+    }
+
+    fn with(&self, rows: Rows<'_>) -> Result<Arc<dyn Known>> {
+        Ok(Arc::new(Sized::with(self, rows)?))
+    }
+
+    fn without_first(&self, blocks: usize) -> (f64, Arc<dyn Known>) {
+        let (value, own) = Sized::without_first(self, blocks);
+        (value, Arc::new(own))
     }
 
     fn at_rows(&self) -> Result<Marginals> {

@@ -59,7 +59,7 @@ impl Problem {
     }
 
     fn rows(&self) -> Rows<'_> {
-        Rows { t: &self.t, y: self.y.as_ref(), noise: &self.noise }
+        Rows { t: &self.t, y: self.y.as_ref(), noise: &self.noise, start: None }
     }
 
     fn x(&self) -> Mat<f64> {
@@ -136,6 +136,48 @@ fn evidence_and_gradient_are_those_of_exact_inference() {
                 close(found.alpha[(i, p)], alpha[(i, p)], 10.0, &format!("alpha of {spec}"))
             });
             close(found.precision[i], precision[i], 1.0, &format!("precision of {spec}"));
+        }
+    }
+}
+
+/// A kernel that has no finite state: near to exact inference, with the slopes of its own evidence.
+#[test]
+fn a_squared_exponential_has_slopes_of_its_evidence() {
+    for spec in [
+        "rbf(variance=1.8, lengthscales=0.7)",
+        "rbf(variance=0.9, lengthscales=2.1) * cosine(variance=1.2, lengthscales=1.4) + matern12(variance=0.2, lengthscales=0.5)",
+    ] {
+        for unit in [1.0, 1e4, 1e-4] {
+            let mut problem = Problem::at(places(300, 1.0, 1e-6), spec, 2);
+            problem.t.iter_mut().for_each(|t| *t *= unit);
+            for (path, param) in problem.kernel.params_mut() {
+                if path.ends_with("lengthscales") {
+                    let own: Vec<f64> = param.value().iter().map(|v| v * unit).collect();
+                    param.set(&path, &own).unwrap();
+                }
+            }
+            let of = |kernel: &dyn Kernel| {
+                log_evidence(&*kernel.state_space().unwrap(), problem.rows(), &|| Ok(())).unwrap()
+            };
+            let space = problem.kernel.state_space().unwrap();
+            let found =
+                evidence(&*space, problem.rows(), problem.kernel.num_params(), &|| Ok(())).unwrap();
+            assert_eq!(found.value.to_bits(), of(&*problem.kernel).to_bits());
+            let exact = problem.exact().0;
+            assert!((found.value - exact).abs() < 1e-4 * exact.abs(), "{} {exact}", found.value);
+            let mut at = 0;
+            for (index, (path, param)) in problem.kernel.params().iter().enumerate() {
+                let moved = |by: f64| {
+                    let mut kernel = problem.kernel.clone();
+                    kernel.params_mut()[index].1.set(path, &[param.scalar() * (1.0 + by)]).unwrap();
+                    of(&*kernel)
+                };
+                let right = (moved(1e-5) - moved(-1e-5)) / (2e-5 * param.scalar());
+                let size = 1.0 / param.scalar();
+                let own = found.params[at];
+                assert!((own - right).abs() < 1e-5 * (size + right.abs()), "{path}: {own} {right}");
+                at += 1;
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! variances of noise are as there, too, and targets may be missing. With another likelihood it is the best bound that any
 //! normal q(f) has, that of [`super::Tvgp`] at its best sites ([`sites`]).
 
+mod known;
 mod sites;
 
 use super::{Diagnostics, Evaluation, Method};
@@ -12,9 +13,10 @@ use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, StateSpace, of_latent, place_of};
-use crate::linalg::{Mat, MatRef, column};
-use crate::markov::{self, MOST_STATES, Smoothed};
-use crate::model::{Conditional, Model, Moments, Posterior, RowNoise, weighty};
+use crate::linalg::{Mat, column};
+use crate::markov::{self, MOST_STATES, Past, Start};
+use crate::model::{Model, Posterior, RowNoise, weighty};
+use known::Known;
 use std::sync::Arc;
 
 /// Inference of one input.
@@ -39,6 +41,8 @@ struct Series {
     mean: Mat<f64>,
     /// The processes of the kernels.
     spaces: Vec<Box<dyn StateSpace>>,
+    /// What is known of the states before the first row: of every latent function, or of all at once; none for the prior.
+    starts: Vec<Start>,
 }
 
 /// Normal factors of rows, for columns that share their variances: the function of each is that of one kernel.
@@ -49,6 +53,8 @@ struct Factors {
     /// N×C, less the mean function.
     y: Mat<f64>,
     noise: Vec<f64>,
+    /// The state before the first row, where it is not the prior's.
+    start: Option<Start>,
 }
 
 /// The process of a kernel.
@@ -64,7 +70,7 @@ fn space(kernel: &dyn Kernel) -> Result<Box<dyn StateSpace>> {
 }
 
 impl Series {
-    fn new(model: &Model, rows: &InMemory) -> Result<Self> {
+    fn new(model: &Model, rows: &InMemory, past: Option<&Past>) -> Result<Self> {
         let inputs = rows.x.ncols();
         if inputs != 1 {
             return Err(Error::Invalid(format!(
@@ -72,12 +78,26 @@ impl Series {
                  method such as titsias2025"
             )));
         }
-        let spaces = model.kernels.iter().map(|kernel| space(&**kernel)).collect::<Result<_>>()?;
+        let spaces: Vec<Box<dyn StateSpace>> =
+            model.kernels.iter().map(|kernel| space(&**kernel)).collect::<Result<_>>()?;
         let order = markov::order(column(rows.x.as_ref(), 0));
         let rows = rows.picked(&order);
         let mut mean = Mat::zeros(order.len(), model.latents(rows.y.ncols()));
         model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
-        Ok(Self { order, rows, mean, spaces })
+        let starts = past.map_or_else(Vec::new, |past| past.starts.clone());
+        if let Some(past) = past {
+            past.check(&spaces, mean.ncols())?;
+            past.starts[0].check(column(rows.x.as_ref(), 0))?;
+        }
+        Ok(Self { order, rows, mean, spaces, starts })
+    }
+
+    /// The state before the first row, of one column.
+    fn start(&self, column: usize) -> Option<Start> {
+        match &self.starts[..] {
+            [one] => Some(one.of_column(column)),
+            all => all.get(column).cloned(),
+        }
     }
 
     fn places(&self) -> &[f64] {
@@ -91,23 +111,57 @@ impl Series {
 
     /// Factors as rows of their columns.
     fn seen<'a>(&'a self, own: &'a Factors) -> markov::Rows<'a> {
-        markov::Rows { t: self.places(), y: own.y.as_ref(), noise: &own.noise }
+        let start = own.start.as_ref();
+        markov::Rows { t: self.places(), y: own.y.as_ref(), noise: &own.noise, start }
     }
 
-    /// Those of Gaussian noise: of all columns at once where they share a kernel and none has missing targets.
+    /// Those of Gaussian noise: of all columns at once where they share a kernel and none has missing targets, nor had before.
     fn gaussian(&self, noise: &RowNoise) -> Vec<Factors> {
-        let (n, columns) = (self.rows.y.nrows(), self.rows.y.ncols());
-        let y = &self.rows.y - &self.mean;
-        if y.is_all_finite() && self.spaces.len() == 1 {
-            return vec![Factors { first: 0, y, noise: (0..n).map(|i| noise.of(i)).collect() }];
+        let (n, y) = (self.rows.y.nrows(), &self.rows.y - &self.mean);
+        if y.is_all_finite() && self.spaces.len() == 1 && self.starts.len() <= 1 {
+            let start = self.starts.first().cloned();
+            let noise = (0..n).map(|i| noise.of(i)).collect();
+            return vec![Factors { first: 0, y, noise, start }];
         }
+        self.by_column(noise)
+    }
+
+    /// The same, of every column.
+    fn by_column(&self, noise: &RowNoise) -> Vec<Factors> {
+        let (n, y) = (self.rows.y.nrows(), &self.rows.y - &self.mean);
         let one = |p: usize| {
             let known = |i: usize| !y[(i, p)].is_nan();
             let own = Mat::from_fn(n, 1, |i, _| if known(i) { y[(i, p)] } else { 0.0 });
             let noise = (0..n).map(|i| if known(i) { noise.of(i) } else { f64::INFINITY });
-            Factors { first: p, y: own, noise: noise.collect() }
+            Factors { first: p, y: own, noise: noise.collect(), start: self.start(p) }
         };
-        (0..columns).map(one).collect()
+        (0..y.ncols()).map(one).collect()
+    }
+
+    /// Adds the means of the states before the first row to the mean function, so that what the likelihood is asked about is a function
+    /// of mean 0. Returns the means at the rows, N×L, with the states; none without states.
+    fn centre(&mut self) -> Result<Option<(Mat<f64>, Vec<Start>)>> {
+        if self.starts.is_empty() {
+            return Ok(None);
+        }
+        let (n, latents) = (self.mean.nrows(), self.mean.ncols());
+        let (mut means, missing) = (Mat::zeros(n, latents), vec![f64::INFINITY; n]);
+        let starts: Vec<Start> = (0..latents).filter_map(|l| self.start(l)).collect();
+        for (l, start) in starts.iter().enumerate() {
+            let none = Mat::zeros(n, 1);
+            let own = markov::Rows {
+                t: self.places(),
+                y: none.as_ref(),
+                noise: &missing,
+                start: Some(start),
+            };
+            let found = markov::marginals(self.space(l), own, &|| Ok(()))?;
+            means.as_mut().subcols_mut(l, 1).copy_from(&found.mean);
+        }
+        self.mean += &means;
+        let centred = starts.iter().map(|own| Start { mean: &own.mean * 0.0, ..own.clone() });
+        self.starts = centred.collect();
+        Ok(Some((means, starts)))
     }
 
     /// The log density of factors; adds its slopes to those of the kernels.
@@ -174,81 +228,6 @@ impl Series {
     }
 }
 
-/// Predictions from rows in the order of their places: of all latent functions at once, or of one after the other.
-#[derive(Debug)]
-struct Known {
-    all: Vec<Smoothed>,
-    order: Vec<usize>,
-    objective: f64,
-}
-
-/// The first column, which may not lie side by side.
-fn places(x: MatRef<f64>) -> Vec<f64> {
-    (0..x.nrows()).map(|i| x[(i, 0)]).collect()
-}
-
-/// Moments of functions side by side.
-fn beside(all: Vec<markov::Moments>) -> Moments {
-    let (rows, latents) =
-        (all[0].0.nrows(), all.iter().map(|(mean, _)| mean.ncols()).sum::<usize>());
-    let (mut means, mut variances) = (Mat::zeros(rows, latents), Mat::zeros(rows, latents));
-    let mut first = 0;
-    for (mean, variance) in all {
-        for l in 0..mean.ncols() {
-            variances.col_as_slice_mut(first + l).copy_from_slice(&variance);
-        }
-        means.as_mut().subcols_mut(first, mean.ncols()).copy_from(&mean);
-        first += mean.ncols();
-    }
-    (means, variances)
-}
-
-impl Conditional for Known {
-    fn moments(&self, x: MatRef<f64>) -> Result<Moments> {
-        let t = places(x);
-        Ok(beside(self.all.iter().map(|own| own.moments(&t)).collect::<Result<_>>()?))
-    }
-
-    fn joint(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
-        let t = places(x);
-        let all: Vec<_> = self.all.iter().map(|own| own.joint(&t)).collect::<Result<_>>()?;
-        let mean = beside(all.iter().map(|own| (own.0.clone(), vec![0.0; t.len()])).collect()).0;
-        Ok((mean, all.into_iter().map(|own| own.1).collect()))
-    }
-
-    /// Without its own factor, of which α = G⁻¹y and D of the diagonal of G⁻¹ are known, the variance v of a row becomes v/(sD), and
-    /// its mean falls by as much times α: Rasmussen & Williams 2006, Eq. 5.12, and the cavities of other likelihoods.
-    fn left_out(&self) -> Result<Moments> {
-        let one = |own: &Smoothed| {
-            let mut own = own.at_rows()?;
-            for i in 0..own.variance.len() {
-                own.variance[i] /= own.rest[i];
-                for p in 0..own.mean.ncols() {
-                    own.mean[(i, p)] -= own.variance[i] * own.alpha[(i, p)];
-                }
-            }
-            Ok(markov::unsorted(&self.order, (own.mean, own.variance)))
-        };
-        Ok(beside(self.all.iter().map(one).collect::<Result<_>>()?))
-    }
-
-    fn objective(&self) -> f64 {
-        self.objective
-    }
-
-    fn terms(&self, x: MatRef<f64>) -> Result<Option<Vec<Moments>>> {
-        let t = places(x);
-        let all: Vec<Vec<markov::Moments>> =
-            self.all.iter().map(|own| own.terms(&t)).collect::<Result<_>>()?;
-        // functions of several kernels have other terms each
-        if all.iter().any(|own| own.len() != all[0].len()) {
-            return Ok(None);
-        }
-        let term = |k: usize| beside(all.iter().map(|own| own[k].clone()).collect());
-        Ok(Some((0..all[0].len()).map(term).collect()))
-    }
-}
-
 impl Method for Markov {
     fn name(&self) -> &'static str {
         "markov"
@@ -298,7 +277,7 @@ impl Method for Markov {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Evaluation> {
-        let series = Series::new(model, &weighty(super::collect(data)?))?;
+        let series = Series::new(model, &weighty(super::collect(data)?), None)?;
         let (mut gradient, go_on) = (vec![0.0; model.num_params()], || engine.go_on());
         let value = match model.likelihood.as_gaussian() {
             Some(_) => series.evidence(model, &mut gradient, &go_on)?,
@@ -318,32 +297,19 @@ impl Method for Markov {
 
     fn conditioned(&self, model: &Model, engine: &dyn Engine, rows: InMemory) -> Result<Posterior> {
         let rows = weighty(rows);
-        let series = Series::new(model, &rows)?;
-        let go_on = || engine.go_on();
-        let (factors, mut objective) = match model.likelihood.as_gaussian() {
-            Some(own) => {
-                let noise = RowNoise::new(own.variance.scalar(), &series.rows);
-                let all = series.gaussian(&noise);
-                let weighed = |own: &Factors| {
-                    own.y.ncols() as f64 * noise.factors_where(|i| own.noise[i].is_finite()).0
-                };
-                let objective: f64 = all.iter().map(weighed).sum();
-                (all, objective)
-            }
-            None => {
-                let found = sites::best(&series, model, self.bound, &go_on)?;
-                (found.factors, found.value)
-            }
-        };
-        let mut all = Vec::new();
-        for own in &factors {
-            let space = space(&**of_latent(&model.kernels, own.first))?;
-            all.push(Smoothed::new(space, series.seen(own), &go_on)?);
-        }
-        if model.likelihood.as_gaussian().is_some() {
-            objective += all.iter().map(Smoothed::log_evidence).sum::<f64>();
-        }
-        let known = Known { all, order: series.order, objective };
+        let known = Known::new(*self, model, &rows, None, &|| engine.go_on())?;
+        Ok(Posterior::of_kept_rows(model, rows, Arc::new(known)))
+    }
+
+    fn conditioned_after(
+        &self,
+        model: &Model,
+        engine: &dyn Engine,
+        rows: InMemory,
+        past: Past,
+    ) -> Result<Posterior> {
+        let rows = weighty(rows);
+        let known = Known::new(*self, model, &rows, Some(past), &|| engine.go_on())?;
         Ok(Posterior::of_kept_rows(model, rows, Arc::new(known)))
     }
 }

@@ -10,6 +10,7 @@ use crate::deep::Architecture;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inverse_free::Preconditioner;
+use crate::markov::Past;
 use crate::variational::{Tying, Variational};
 
 /// Value of an objective (log evidence or a bound on it) with its gradient.
@@ -304,6 +305,21 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         _rows: InMemory,
     ) -> Result<Posterior> {
         Err(Error::Invalid(format!("posteriors of method `{}` keep no rows", self.name())))
+    }
+
+    /// The posterior from rows that one of this method has kept, after others that have left it ([`Posterior::past`]).
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for methods whose rows do not leave, and for rows before those that have left; else as for
+    /// [`Method::evaluate`].
+    fn conditioned_after(
+        &self,
+        _model: &Model,
+        _engine: &dyn Engine,
+        _rows: InMemory,
+        _past: Past,
+    ) -> Result<Posterior> {
+        Err(Error::Invalid(format!("rows do not leave a model of method `{}`", self.name())))
     }
 }
 

@@ -20,8 +20,8 @@ pub use method::{Diagnostics, Evaluation, Keeps, Method, RowSite, Sampler, WithQ
 pub(crate) use posterior::SavedTrend;
 pub(crate) use posterior::{ClosedForm, ClosedProcess, ClosedTrend, Explained};
 pub use posterior::{
-    Conditional, ConditioningRows, DEFAULT_WAVES, Functions, InputGradients, Judgement, Moments,
-    Posterior, Predicted, PredictedTerm,
+    Conditional, ConditioningRows, DEFAULT_WAVES, Functions, InputGradients, Judgement, Left,
+    Moments, Posterior, Predicted, PredictedTerm,
 };
 pub(crate) use row_noise::{RowNoise, weighty};
 

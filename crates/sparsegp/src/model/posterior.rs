@@ -21,7 +21,7 @@ mod trend;
 mod whitened;
 
 pub(crate) use closed_form::{ClosedForm, ClosedProcess, ClosedTrend, Explained};
-pub use conditioned::{Conditional, ConditioningRows, Moments};
+pub use conditioned::{Conditional, ConditioningRows, Left, Moments};
 pub use gradients::InputGradients;
 pub use observations::Judgement;
 pub use pathwise::{DEFAULT_WAVES, Functions};
@@ -38,6 +38,7 @@ use crate::data::InMemory;
 use crate::error::Result;
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Cholesky, Mat, MatRef};
+use crate::markov::Past;
 use draws::Draws;
 use hidden::Hidden;
 use law::{Law, Marginals};
@@ -210,6 +211,37 @@ impl Posterior {
     /// The objective that the rows have that are kept; none where there are none.
     pub(crate) fn kept_objective(&self) -> Option<f64> {
         self.law.conditioned().map(|own| own.known.objective())
+    }
+
+    /// What rows say that have left the posterior of a series; none where all are kept.
+    pub fn past(&self) -> Option<&Past> {
+        self.law.conditioned().and_then(|own| own.known.past())
+    }
+
+    /// Takes up rows of which the first are those that are kept, if that costs less than conditioning anew.
+    ///
+    /// # Errors
+    /// What conditioning gives.
+    pub(crate) fn extended(&self, model: &Model, rows: &InMemory) -> Result<Option<Self>> {
+        let Some(own) = self.law.conditioned() else { return Ok(None) };
+        let known = own.known.extended(model, rows)?;
+        Ok(known.map(|known| Self::of_kept_rows(model, rows.clone(), known)))
+    }
+
+    /// Lets the first of the rows that are kept go until about `keep` are left, and keeps what they say. Returns how many went; none
+    /// where rows do not leave.
+    ///
+    /// # Errors
+    /// What conditioning gives.
+    pub(crate) fn with_last(&self, model: &Model, keep: usize) -> Result<Option<(Self, usize)>> {
+        let Some(own) = self.law.conditioned() else { return Ok(None) };
+        let n = own.rows.x.nrows();
+        let most = n.saturating_sub(keep.max(1));
+        let Some((left, known)) = own.known.without_first(model, &own.rows, most)? else {
+            return Ok(None);
+        };
+        let rest: Vec<usize> = (left..n).collect();
+        Ok(Some((Self::of_kept_rows(model, own.rows.picked(&rest), known), left)))
     }
 
     /// Variances of the noise of the rows of exact inference, where they differ; else empty.

@@ -318,6 +318,34 @@ fn what_is_no_series_is_refused_by_name() {
     assert!(error.contains("markov") && error.contains("mixed"), "{error}");
 }
 
+/// A kernel that no finite state has: near to exact inference where it is asked for, which is said, and not taken by `auto`.
+#[test]
+fn a_squared_exponential_is_approximated_where_that_is_asked_for() {
+    let (x, y) = rows(400, 16, wave);
+    let data = dataset(&x, &y);
+    let found = fit(&data, &how("markov", "rbf")).expect("a fit");
+    let said = |of: &Fitted| of.warnings.iter().any(|text| text.contains("`rbf` is a state of 8"));
+    assert!(said(&found), "{:?}", found.warnings);
+    let exact = fit(&data, &with_values(how("exact", "rbf"), &found)).expect("a fit");
+    let of = |of: &Fitted| of.posterior.predict_f(places().as_ref()).expect("predictions");
+    let (own, right) = (of(&found), of(&exact));
+    assert!((&own.0 - &right.0).norm_max() < 1e-4, "{:e}", (&own.0 - &right.0).norm_max());
+    assert!((&own.1 - &right.1).norm_max() < 1e-4, "{:e}", (&own.1 - &right.1).norm_max());
+    let objective = |of: &Fitted| of.report.as_ref().expect("a report").objective;
+    let (a, b) = (objective(&found), objective(&exact));
+    assert!((a - b).abs() < 1e-3, "{a} and {b}");
+    let plain = fit(&data, &how("markov", "matern52")).expect("a fit");
+    assert!(!said(&plain));
+    let (x, y) = rows(4500, 17, |x| (x / 40.0).sin());
+    let start = |kernel: &str| {
+        let own = FitOptions { pilot: 0, ..how("auto", kernel) };
+        let start = sparsegp::fit::prepare(&dataset(&x, &y), &own, &Cpu::default(), &mut ());
+        start.expect("a start").model.method.name()
+    };
+    assert_eq!(start("matern52"), "markov");
+    assert!(start("rbf") != "markov" && start("rbf + matern12") != "markov");
+}
+
 /// Counts of a rate that changes with x, in disorder.
 fn counts(n: usize, seed: u64, rate: impl Fn(f64) -> f64) -> (Mat<f64>, Mat<f64>) {
     let mut rng = stream(seed, "counts");

@@ -99,7 +99,7 @@ _PARAMETERS = """
     online : bool or dict
         Whether later calls of ``partial_fit`` are updates, which keep what all rows before said and leave kernel and noise as
         the first call found them (see ``update``), in place of further training. A dict has the options of ``update``:
-        ``correlation``, ``most_points``, ``forget``, ``train`` and ``train_points``. The first call fits with inducing points (100 by default).
+        ``correlation``, ``most_points``, ``forget``, ``train``, ``train_points`` and ``keep_rows``. The first call fits with inducing points (100 by default).
     pilot : int
         Most random rows that starting values are judged by: several starts get a few iterations each, and the best
         goes on (``start_`` says which). 0 takes the plain start unseen.

@@ -114,6 +114,7 @@ class Trained(Learnt):
         forget: float = 1.0,
         train: int = 0,
         train_points: bool = False,
+        keep_rows: Optional[int] = None,
         **rows: Any,
     ) -> Any:
         """Takes up new rows and keeps what old ones said, without the old ones, in one pass.
@@ -136,14 +137,18 @@ class Trained(Learnt):
             Most iterations on kernel and noise, with what old rows said held; 0 keeps them.
         train_points : bool, default=False
             Whether these iterations move the inducing points too.
+        keep_rows : int, optional
+            How many of its latest rows a model of method ``"markov"`` keeps, at least; 0 for all, by default 10 000 (all with
+            ``forget`` below 1). Of those before it keeps what they say of later times, so that predictions from there on are
+            those of all rows; earlier times are refused.
         **rows
             What ``partial_fit`` takes beside ``X`` and ``y``, such as ``sample_weight``.
 
         Returns
         -------
         self
-            With ``update_report_``: rows, inducing points, new ones among them, rows far from all of them, and ``bound``, about
-            log p(new rows | old rows) in nats.
+            With ``update_report_``: rows, inducing points (or rows that are kept), new ones among them, rows far from all of
+            them, rows that have left (``keep_rows``), and ``bound``, about log p(new rows | old rows) in nats.
         """
         check_is_fitted(self)
         self._taking_up = dict(
@@ -152,6 +157,7 @@ class Trained(Learnt):
             forget=forget,
             train=whole("train", train, 0),
             train_points=bool(train_points),
+            keep_rows=None if keep_rows is None else whole("keep_rows", keep_rows, 0),
         )
         try:
             self.partial_fit(X, y, **rows)  # type: ignore[attr-defined]
@@ -248,6 +254,7 @@ class Trained(Learnt):
             "forget": 1.0,
             "train": 0,
             "train_points": False,
+            "keep_rows": None,
         }
         if isinstance(self.online, dict):
             for name in self.online:

@@ -16,6 +16,9 @@
 //! | `sampling.chains` | bytes | of a checkpoint: what chains need to go on |
 //! | `q.v` | L | factors of the conditional variance, for bounds that have them |
 //! | `posterior.inputs` | N×D | training inputs, for the methods without inducing points only |
+//! | `posterior.targets`, `posterior.weights`, `posterior.extra` | N×P, N×1, N×1 | the rest of these rows where methods keep them; the last two where rows bring them |
+//! | `posterior.latest` | N×P | in the place of `posterior.targets` where earlier rows of a series have left |
+//! | `past.numbers`, `past.states[l]` | 1×3, S×(C+S) | of the rows that have left: the place of the last, their number, what they add to the objective; means of the states of C latent functions, and their covariance |
 //! | `trend.roots` | K×LK | roots of the covariances of a mean function's K coefficients, where they were learnt under Gaussian noise |
 //! | `trend.weights` | M×LK | by what covariances with inducing points answer for them |
 //! | `posterior.draws` | SL×M | draws of the whitened variables, one after the other, where the posterior was sampled |

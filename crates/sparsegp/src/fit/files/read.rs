@@ -426,7 +426,7 @@ fn posterior(
         }
         return method.posterior_at(model, &points);
     }
-    if tensors.has(kept::TARGETS) {
+    if tensors.has(kept::TARGETS) || tensors.has(kept::LATEST) {
         return kept::read(model, tensors, inputs, outputs);
     }
     if !model.hidden.is_empty() {

@@ -157,7 +157,7 @@ fn tensors_of(fitted: &Fitted, trend: Option<&SavedTrend>) -> Vec<Tensor> {
     if model.method.with_q().is_some_and(|q| !q.is_of_points()) {
         matrix("posterior.inputs", fitted.posterior.points());
     } else if let Some(rows) = fitted.posterior.kept_rows() {
-        kept::write(rows, &mut matrix);
+        kept::write(rows, fitted.posterior.past(), &mut matrix);
     } else if model.q.is_none() {
         matrix("q.mu", fitted.posterior.q_mu());
         match fitted.posterior.q_sqrt().first() {

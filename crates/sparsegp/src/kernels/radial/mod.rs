@@ -13,7 +13,7 @@ pub use profile::{Correlation, Profile};
 pub use stationary::Stationary;
 
 use super::registry::{Args, object};
-use super::state_space::{self, Matern, StateSpace};
+use super::state_space::{self, Matern, SquaredExponential, StateSpace};
 use super::{Cotangents, Form, Inputs, Kernel, Tape, Unit, no_spectrum};
 use crate::error::Result;
 use crate::linalg::exp::dispatch;
@@ -433,9 +433,14 @@ impl<C: Correlation> Kernel for Radial<C> {
     }
 
     fn state_space(&self) -> Result<Box<dyn StateSpace>> {
-        let (size, rate) = C::STATES.ok_or_else(|| state_space::none(self.name()))?;
+        if C::STATES.is_none() && !C::IS_SQUARED_EXPONENTIAL {
+            return Err(state_space::none(self.name()));
+        }
         state_space::one_input(self.name(), &self.dims)?;
         let (variance, lengthscale) = (self.variance.scalar(), self.lengthscales.value()[0]);
+        let Some((size, rate)) = C::STATES else {
+            return Ok(Box::new(SquaredExponential { variance, lengthscale }));
+        };
         Ok(Box::new(Matern { size, rate, variance, lengthscale }))
     }
 

@@ -118,6 +118,10 @@ impl StateSpace for Sum {
     fn error(&self) -> f64 {
         self.parts.iter().map(|(part, _)| part.error()).fold(0.0, f64::max)
     }
+
+    fn remarks(&self, all: &mut Vec<String>) {
+        self.parts.iter().for_each(|(part, _)| part.remarks(all));
+    }
 }
 
 #[derive(Debug)]
@@ -232,5 +236,10 @@ impl StateSpace for Product {
 
     fn error(&self) -> f64 {
         self.first.0.error() + self.second.0.error()
+    }
+
+    fn remarks(&self, all: &mut Vec<String>) {
+        self.first.0.remarks(all);
+        self.second.0.remarks(all);
     }
 }

@@ -13,11 +13,13 @@
 mod composite;
 mod fixed;
 mod matern;
+mod squared_exponential;
 mod waves;
 
 pub(super) use composite::{product, sum};
 pub(super) use fixed::{Fixed, White};
 pub(super) use matern::Matern;
+pub(super) use squared_exponential::SquaredExponential;
 pub use waves::MOST_HARMONICS;
 pub(super) use waves::{Waves, periodic};
 
@@ -65,17 +67,23 @@ pub trait StateSpace: Send + Sync + std::fmt::Debug {
     /// Adds the gradient with respect to the kernel's hyperparameters, for a cotangent of A(Δ) = `a`.
     fn pull_transition(&self, step: f64, a: &[f64], bar: &[f64], params: &mut [f64]);
 
-    /// Returns the largest error of the covariance, as a part of the variance: 0 but for series that end early.
+    /// Returns the largest error of the covariance, as a part of the variance: 0 but for series that end early and kernels that are
+    /// approximated.
     fn error(&self) -> f64 {
         0.0
+    }
+
+    /// Adds what a user should know of that error, in sentences.
+    fn remarks(&self, all: &mut Vec<String>) {
+        let _ = all;
     }
 }
 
 /// Says that a kernel is not a Markov process.
 pub(super) fn none(kernel: &str) -> Error {
     Error::Invalid(format!(
-        "the kernel `{kernel}` has no state-space form; `markov` takes matern12, matern32, matern52, exponential, cosine, periodic, constant, \
-         linear and white of one input, their sums and products: use one of these, or a sparse method such as titsias2025"
+        "the kernel `{kernel}` has no state-space form; `markov` takes matern12, matern32, matern52, exponential, rbf, cosine, periodic, \
+         constant, linear and white of one input, their sums and products: use one of these, or a sparse method such as titsias2025"
     ))
 }
 

@@ -20,7 +20,14 @@ const SPECS: &[&str] = &[
     "matern32(variance=1.3, lengthscales=4.0) * cosine(variance=0.6, lengthscales=1.1)",
     "matern52(variance=0.8, lengthscales=5.0) * periodic(base=rbf(variance=1.1, lengthscales=0.9), period=1.3) + linear(variance=0.2)",
     "matern12(variance=1.3, lengthscales=1.9) * matern32(variance=0.7, lengthscales=2.2) * linear(variance=0.5)",
+    "rbf(variance=1.8, lengthscales=0.7)",
+    "rbf(variance=0.6, lengthscales=1.9) * cosine(variance=1.3, lengthscales=0.9) + matern32(variance=0.5, lengthscales=0.4)",
 ];
+
+/// How far a covariance may be from its kernel's: rounding, and what an approximation leaves.
+fn tolerance(space: &dyn StateSpace) -> f64 {
+    1e-10 + space.error()
+}
 
 fn kernel(spec: &str) -> Box<dyn Kernel> {
     parse(spec, Inputs::unnamed(1)).unwrap()
@@ -65,7 +72,7 @@ fn processes_have_the_covariances_of_their_kernels() {
             let right = covariances(&*kernel, x.as_ref(), Some(z.as_ref()))[(0, 0)];
             let found = covariance(&*space, t, step);
             assert!(
-                (found - right).abs() < 1e-10 * (1.0 + right.abs()),
+                (found - right).abs() < tolerance(&*space) * (1.0 + right.abs()),
                 "{spec} at {step}: {found}, {right}"
             );
         }
@@ -79,6 +86,24 @@ fn processes_have_the_covariances_of_their_kernels() {
         let found: f64 = (0..n * n).map(|at| h[at / n] * p[at] * h[at % n]).sum();
         assert!((found - own[0]).abs() < 1e-10 * own[0], "{spec}: {found}, {}", own[0]);
     }
+}
+
+/// Everywhere, and the variance itself to the last digits.
+#[test]
+fn a_squared_exponential_has_the_error_that_it_states() {
+    let (variance, lengthscale) = (3.7, 0.02);
+    let space = kernel("rbf(variance=3.7, lengthscales=0.02)").state_space().unwrap();
+    let error = |i: usize| {
+        let u = i as f64 / 100.0;
+        let found = covariance(&*space, 0.3, u * lengthscale);
+        (found / variance - (-0.5 * u * u).exp()).abs()
+    };
+    let largest = (0..1600).map(error).fold(0.0, f64::max);
+    assert!(largest < space.error() && largest > 0.9 * space.error(), "{largest:e}");
+    assert!(error(0) < 1e-11, "{:e}", error(0));
+    let mut said = Vec::new();
+    space.remarks(&mut said);
+    assert!(said[0].contains("`rbf`") && said[0].contains("7e-7"), "{said:?}");
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub const MOST_HARMONICS: usize = 24;
 const SMALL: f64 = 1e-13;
 /// What the harmonics that there are may lack at most.
 const LARGEST_ERROR: f64 = 1e-6;
+/// What they may lack before it is worth a warning.
+const LACKING: f64 = 1e-9;
 /// Places in a period at which a periodic kernel is looked at.
 const PLACES: usize = 512;
 
@@ -188,5 +190,15 @@ impl StateSpace for Waves {
 
     fn error(&self) -> f64 {
         self.error
+    }
+
+    fn remarks(&self, all: &mut Vec<String>) {
+        if self.error > LACKING {
+            all.push(format!(
+                "`periodic` is cut at {MOST_HARMONICS} harmonics, which lack up to {:.0e} of its variance: it changes faster than that \
+                 within a period; `exact` on fewer rows has all of it",
+                self.error
+            ));
+        }
     }
 }

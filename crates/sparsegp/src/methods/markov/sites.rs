@@ -192,7 +192,8 @@ impl Place<'_> {
             let y = |i: usize| if all[i] == 0.0 { 0.0 } else { first[i] / all[i] };
             let noise = |own: &f64| if *own == 0.0 { f64::INFINITY } else { 1.0 / own };
             let y = Mat::from_fn(first.len(), 1, |i, _| y(i));
-            Factors { first: l, y, noise: all.iter().map(noise).collect() }
+            let start = self.series.start(l);
+            Factors { first: l, y, noise: all.iter().map(noise).collect(), start }
         };
         (0..sites.first.ncols()).map(one).collect()
     }
@@ -268,7 +269,9 @@ impl Place<'_> {
     /// As [`crate::methods::Tvgp::centre`].
     fn centre(&self, look: &mut Look, sites: &mut Sites) {
         let likelihood = &*self.model.likelihood;
-        if !likelihood.shift_invariant() || self.series.spaces.len() > 1 {
+        // functions that differ in what is known before the first row have no common covariance
+        let alike = self.series.spaces.len() == 1 && self.series.starts.is_empty();
+        if !likelihood.shift_invariant() || !alike {
             return;
         }
         let (first, second) = (&mut sites.first, &sites.second);

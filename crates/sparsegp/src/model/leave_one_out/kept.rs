@@ -65,10 +65,14 @@ pub(super) fn leave_one_out(
                     (f.row(0).to_owned(), spread.row(0).to_owned())
                 }
                 None => {
-                    return Err(Error::Invalid(format!(
-                        "row {} cannot be left out: it is none of those that the model was conditioned on",
-                        row + 1
-                    )));
+                    let left = own.known.past().map_or(0, |past| past.rows);
+                    let why = match left {
+                        0 => "it is none of those that the model was conditioned on".to_owned(),
+                        _ => format!(
+                            "it is none of those that the model keeps, which {left} rows have left (`keep_rows` keeps more)"
+                        ),
+                    };
+                    return Err(Error::Invalid(format!("row {} cannot be left out: {why}", row + 1)));
                 }
             };
             for l in 0..f.ncols() {

@@ -8,6 +8,7 @@ use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, of_latent};
 use crate::linalg::{Mat, MatRef, column};
+use crate::markov::Past;
 use crate::means::Mean;
 use crate::model::{Model, RowNoise, weighty};
 use rand::Rng;
@@ -95,7 +96,42 @@ pub trait Conditional: std::fmt::Debug + Send + Sync {
         let _ = x;
         Ok(None)
     }
+
+    /// Refuses places (B×D) where nothing is known.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for places before rows that have left.
+    fn check(&self, x: MatRef<f64>) -> Result<()> {
+        let _ = x;
+        Ok(())
+    }
+
+    /// What rows say that have left; none where all are kept, and for methods that keep all.
+    fn past(&self) -> Option<&Past> {
+        None
+    }
+
+    /// What is known of these rows, of which the first are those that are kept, if that costs less than conditioning anew.
+    ///
+    /// # Errors
+    /// What conditioning gives.
+    fn extended(&self, model: &Model, rows: &InMemory) -> Result<Option<Arc<dyn Conditional>>> {
+        let _ = (model, rows);
+        Ok(None)
+    }
+
+    /// Lets the first of the rows go, at most so many, and keeps what they say. Returns how many went; none where rows do not leave.
+    ///
+    /// # Errors
+    /// What conditioning gives.
+    fn without_first(&self, model: &Model, rows: &InMemory, most: usize) -> Result<Option<Left>> {
+        let _ = (model, rows, most);
+        Ok(None)
+    }
 }
+
+/// How many rows have left, and what is known after that.
+pub type Left = (usize, Arc<dyn Conditional>);
 
 /// Rows and what predicts from them.
 #[derive(Clone, Debug)]
@@ -146,7 +182,8 @@ impl Law for Conditioned {
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         check_columns(x, self.inputs())?;
-        self.kernels.iter().try_for_each(|kernel| kernel.check(x))
+        self.kernels.iter().try_for_each(|kernel| kernel.check(x))?;
+        self.known.check(x)
     }
 
     fn components<'a>(&'a self, x: MatRef<'_, f64>, work: Work<'_, 'a>) -> Result<()> {

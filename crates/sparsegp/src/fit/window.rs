@@ -1,0 +1,48 @@
+//! Where the latest rows of a series are kept and others have left: from which place on it predicts, in the data's units.
+
+use super::Fitted;
+use crate::data::Encoding;
+use crate::error::{Error, Result};
+use crate::linalg::{Mat, MatRef};
+
+impl Fitted {
+    /// Returns the place of the last row that has left the model, in the data's units: predictions are known from there on. None
+    /// where all rows are kept, and for methods whose rows do not leave.
+    pub fn kept_from(&self) -> Option<String> {
+        let past = self.posterior.past()?;
+        let mut x = Mat::from_fn(1, 1, |_, _| past.t());
+        self.scaler.unscale_x(x.as_mut()).ok()?;
+        Some(self.place_text(x[(0, 0)]))
+    }
+
+    /// A value of the only input, as its table has it.
+    fn place_text(&self, value: f64) -> String {
+        let date = matches!(&self.columns[..], [own] if own.encoding == Encoding::Date);
+        #[cfg(feature = "tables")]
+        if date {
+            return crate::data::date_text(value);
+        }
+        let _ = date;
+        // a number that was scaled and back again has noise in its last digits
+        format!("{value:.11e}").parse::<f64>().unwrap_or(value).to_string()
+    }
+
+    /// Refuses rows of the model's scale that lie before those that it predicts at.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] that names the value of the first of them.
+    pub(super) fn check_kept(&self, x: MatRef<'_, f64>) -> Result<()> {
+        let Some(past) = self.posterior.past() else { return Ok(()) };
+        let Some(i) = (0..x.nrows()).find(|i| x[(*i, 0)] < past.t()) else { return Ok(()) };
+        let mut at = Mat::from_fn(1, 1, |_, _| x[(i, 0)]);
+        self.scaler.unscale_x(at.as_mut())?;
+        Err(Error::Invalid(format!(
+            "`{}` is {} in one row, and {} rows up to {} have left the model, which knows what they say of later places only: leave \
+             such rows out, or fit anew and let the model keep more (`keep_rows`, 0 for all)",
+            self.input_names.first().map_or("", String::as_str),
+            self.place_text(at[(0, 0)]),
+            past.rows,
+            self.kept_from().unwrap_or_default()
+        )))
+    }
+}
