@@ -1,6 +1,5 @@
 //! Predictions as code for elsewhere.
 
-use crate::errors::exception;
 use crate::fitted::Fitted;
 use crate::pool::unlocked;
 use pyo3::exceptions::PyValueError;
