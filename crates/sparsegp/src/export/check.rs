@@ -47,7 +47,7 @@ fn rows(fitted: &Fitted) -> Mat<f64> {
                     *far
                 };
                 // not all inputs in the same direction
-                let own = if (d + k) % 2 == 0 { sign } else { -0.7 * sign };
+                let own = if (d + k).is_multiple_of(2) { sign } else { -0.7 * sign };
                 0.5 * (low + high) + own * (0.5 + far) * (high - low).max(1e-3)
             };
             all.push((0..inputs).map(outside).collect());
@@ -80,6 +80,11 @@ struct Apart {
     found: f64,
 }
 
+/// Whether a difference is more than it may be, or no number.
+fn is_beyond(apart: f64, most: f64) -> bool {
+    apart.is_nan() || apart > most
+}
+
 fn differs(
     known: &Known,
     found: [&[f64]; 2],
@@ -95,11 +100,13 @@ fn differs(
             continue;
         }
         let rounding = 1e-10 * unit + 1e-13 * mean.abs();
-        if !((mean - own_mean).abs() <= RELATIVE * ((mean - centre).abs() + sd) + rounding) {
+        let most = RELATIVE * ((mean - centre).abs() + sd) + rounding;
+        if is_beyond((mean - own_mean).abs(), most) {
             return Some(Apart { what: "mean", row: i, expected: mean, found: own_mean });
         }
         let of_variance = (sd * sd - own_sd * own_sd).abs();
-        if !(of_variance <= 2.0 * RELATIVE * sd * sd + rounding_of_variance * unit * unit) {
+        let most = 2.0 * RELATIVE * sd * sd + rounding_of_variance * unit * unit;
+        if is_beyond(of_variance, most) {
             return Some(Apart { what: "standard deviation", row: i, expected: sd, found: own_sd });
         }
     }
@@ -150,7 +157,8 @@ pub(super) fn check(program: &Program, fitted: &Fitted, part: f64) -> Result<()>
         if let Some(classes) = &classes {
             let own = of("probabilities");
             let wrong = (0..classes.ncols()).find(|c| {
-                !((classes[(i, *c)] - own[*c]).abs() <= RELATIVE * classes[(i, *c)] + 1e-9)
+                let p = classes[(i, *c)];
+                is_beyond((p - own[*c]).abs(), RELATIVE * p + 1e-9)
             });
             apart = apart.or_else(|| {
                 wrong.map(|c| Apart {

@@ -1,7 +1,7 @@
 //! The header, compiled.
 
 use crate::formula::rows_for;
-use crate::models::{all, assert_same};
+use crate::models::{ALL, assert_same};
 use sparsegp::export::Export;
 use sparsegp::fit::{Fitted, Of};
 use sparsegp::linalg::Mat;
@@ -92,16 +92,16 @@ fn compare(folder: &Path, case: &str, fitted: &Fitted) {
 #[test]
 fn compiled_headers_give_what_models_give() {
     let folder = tempfile::tempdir().unwrap();
-    for (case, fitted) in all() {
-        compare(folder.path(), &case, &fitted);
+    for (case, fitted) in ALL.iter() {
+        compare(folder.path(), case, fitted);
     }
 }
 
 #[test]
 fn two_headers_and_unused_functions_fit_into_one_source() {
     let folder = tempfile::tempdir().unwrap();
-    let (_, fitted) = all().swap_remove(1);
-    let export = Export::new(&fitted).unwrap();
+    let (_, fitted) = &ALL[1];
+    let export = Export::new(fitted).unwrap();
     let both = export.to_c("first").unwrap() + &export.to_c("second").unwrap();
     let x = rows_for(3);
     let found = run(folder.path(), &(both.clone() + &both), "second", &x, &[("predict", 1)]);
@@ -113,7 +113,7 @@ fn two_headers_and_unused_functions_fit_into_one_source() {
 #[test]
 fn hostile_names_do_not_leave_their_comment() {
     let folder = tempfile::tempdir().unwrap();
-    let (_, mut fitted) = all().swap_remove(0);
+    let mut fitted = ALL[0].1.clone();
     let hostile = "a */ #error \" /* \n#error\\\n??/\u{202e}";
     fitted.columns.iter_mut().for_each(|column| column.name = hostile.into());
     fitted.target_names = vec![hostile.into()];

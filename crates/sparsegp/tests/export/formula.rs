@@ -1,6 +1,6 @@
 //! The formula gives what the model gives, or there is none.
 
-use crate::models::{all, assert_same, inputs, learnt, options, outputs, regression, rows, target};
+use crate::models::{ALL, assert_same, inputs, learnt, options, outputs, regression, rows, target};
 use sparsegp::export::Export;
 use sparsegp::fit::{FitOptions, Of};
 use sparsegp::linalg::Mat;
@@ -17,17 +17,17 @@ pub fn rows_for(inputs: usize) -> Mat<f64> {
 
 #[test]
 fn the_formula_gives_what_the_model_gives() {
-    for (case, fitted) in all() {
-        let export = Export::new(&fitted).unwrap_or_else(|error| panic!("{case}: {error}"));
+    for (case, fitted) in ALL.iter() {
+        let export = Export::new(fitted).unwrap_or_else(|error| panic!("{case}: {error}"));
         let x = rows_for(fitted.input_names.len());
         let latent = ["latent_mean", "latent_sd"].map(|name| outputs(&export, &x, name));
         let pair = [&latent[0][..], &latent[1][..]];
-        assert_same(&fitted, &x, pair, Of::Latent, 1e-8, &case);
+        assert_same(fitted, &x, pair, Of::Latent, 1e-8, case);
         let names: Vec<&str> = export.outputs().iter().map(|own| own.name).collect();
         if names.contains(&"mean") {
             let observed = ["mean", "sd"].map(|name| outputs(&export, &x, name));
             let pair = [&observed[0][..], &observed[1][..]];
-            assert_same(&fitted, &x, pair, Of::Observations, 1e-8, &case);
+            assert_same(fitted, &x, pair, Of::Observations, 1e-8, case);
         }
         if names.contains(&"probabilities") {
             let (own, expected) =
