@@ -59,6 +59,9 @@ pub struct ExportArgs {
     /// Beginning of all names in C; by default the name of the file
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Take inputs for exact although the fit had standard deviations of them
+    #[arg(long)]
+    pub exact_inputs: bool,
 }
 
 /// The format that was asked for, or that the name of the file says.
@@ -81,7 +84,8 @@ pub fn run(args: &ExportArgs, context: &Context) -> Result<Reply> {
     refuse_overwriting([&args.output], [&args.model])?;
     let format = format(args)?;
     atomic::check_writable(&args.output)?;
-    let fitted = io::load(&args.model)?.without_input_deviations();
+    let fitted = io::load(&args.model)?;
+    let fitted = if args.exact_inputs { fitted.without_input_deviations() } else { fitted };
     let export = Export::new(&fitted)?;
     let name = args.name.clone().unwrap_or_else(|| name_of(&args.output));
     let content = export.to_bytes(format, &name)?;

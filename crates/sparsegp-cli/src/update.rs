@@ -51,8 +51,8 @@ pub struct LearnArgs {
     /// With --train: move the inducing points too
     #[arg(long, requires = "train")]
     pub train_points: bool,
-    /// Latest rows that a model of method markov keeps, or all; what the others say of later times stays [default: 10000, with
-    /// --forget all]
+    /// Latest rows that a model of method markov keeps, or all; what the others say of later times stays [default: all, and 10000
+    /// with `follow` unless it forgets]
     #[arg(long, value_name = "ROWS", value_parser = values::rows_or_all)]
     pub keep_rows: Option<usize>,
 }

@@ -43,7 +43,7 @@ counts twice, though the run was killed.
 
 Rows that are predicted much worse than those before are reported as a change. A kernel and a noise that no longer
 suit have to be fitted again, or learnt on the way with --train; what has moved slowly is followed with --forget.
-A model of method markov costs the same for every row, however long the stream: see --keep-rows.";
+A batch costs a model of method markov the same however long the stream is: see --keep-rows.";
 
 /// Options of `sparsegp follow`.
 #[derive(Debug, Args)]
@@ -83,6 +83,10 @@ pub struct FollowArgs {
     #[command(flatten)]
     pub table: TableArgs,
 }
+
+/// Rows that a series keeps where nobody says how many: a window that holds what late rows, plots and rows left out ask for, and
+/// costs little to copy.
+const KEPT: usize = 10_000;
 
 /// Quantiles of predictions that are written.
 const QUANTILES: [f64; 2] = [0.025, 0.975];
@@ -192,6 +196,9 @@ impl Following<'_> {
             }
         }
         let mut options = self.args.learn.options()?;
+        if self.fitted.model.method.is_of_series() && options.forget >= 1.0 {
+            options.keep_rows = options.keep_rows.or(Some(KEPT));
+        }
         // by the rows, and not by how they come
         options.forget = options.forget.powf(count as f64 / self.args.batch as f64);
         let (updated, report) =

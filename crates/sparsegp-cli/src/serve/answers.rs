@@ -11,11 +11,17 @@ use sparsegp::fit::{Fitted, Of};
 const QUANTILES: [f64; 2] = [0.025, 0.975];
 /// Most quantiles of a request.
 const MOST_QUANTILES: usize = 100;
+/// Most numbers of the rows of a request and of its answer together: they are in memory, some of them several times.
+const MOST_NUMBERS: usize = 1_000_000;
+/// How this machine calls itself.
+const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// A model that answers.
 pub struct Service {
     fitted: Fitted,
     columns: Columns,
+    /// Whether this machine alone asks: then a page in a browser here, which asks by another name, does not.
+    local: bool,
 }
 
 /// What a request for predictions says.
@@ -68,14 +74,20 @@ fn quantiles(given: &Value) -> Result<Vec<f64>, String> {
 }
 
 impl Service {
-    pub fn new(fitted: Fitted) -> Self {
+    pub fn new(fitted: Fitted, local: bool) -> Self {
         let columns = Columns::of(&fitted);
-        Self { fitted, columns }
+        Self { fitted, columns, local }
     }
 
     /// The answer to a request.
     pub fn answer(&self, request: &Request) -> Answer {
         let (path, method) = (request.path.as_str(), request.method.as_str());
+        if let Some(host) = request.host.as_ref().filter(|own| !LOCAL.contains(&own.as_str()))
+            && self.local
+        {
+            let text = format!("`{host}` is not this machine: ask localhost, or start the server with --host");
+            return Answer::refusal(403, text);
+        }
         let allowed = match path {
             "/" | "/health" => "GET",
             "/predict" => "POST",
@@ -92,10 +104,7 @@ impl Service {
         match path {
             "/" => Answer::ok(self.described()),
             "/health" => Answer::ok(json!({ "status": "ok" })),
-            _ => match self.predicted(&request.body) {
-                Ok(found) => Answer::ok(found),
-                Err(reason) => Answer::refusal(400, reason),
-            },
+            _ => self.predicted(&request.body).map_or_else(|refusal| refusal, Answer::ok),
         }
     }
 
@@ -122,15 +131,27 @@ impl Service {
     }
 
     /// Predictions for the rows of a request.
-    fn predicted(&self, body: &[u8]) -> Result<Value, String> {
-        let Asked { rows, quantiles, of } = asked(body)?;
-        let block = self.columns.block(&rows)?;
+    fn predicted(&self, body: &[u8]) -> Result<Value, Answer> {
+        let wrong = |reason: String| Answer::refusal(400, reason);
+        let Asked { rows, quantiles, of } = asked(body).map_err(wrong)?;
         let form = Form::new(&self.fitted, of, &[], &quantiles);
-        let cells = form.cells("request", &self.fitted, &block).map_err(|fail| match fail {
-            Fail::Work(text) => text,
-            other => other.to_string(),
-        })?;
         let names = form.names();
+        let each = self.columns.width() + names.len();
+        if rows.len().saturating_mul(each) > MOST_NUMBERS {
+            let most = (MOST_NUMBERS / each.max(1)).max(1);
+            return Err(Answer::refusal(
+                413,
+                format!(
+                    "{} rows with {each} numbers each are too many at once: send at most {most} rows in a request",
+                    rows.len()
+                ),
+            ));
+        }
+        let block = self.columns.block(&rows).map_err(wrong)?;
+        let cells = form.cells("request", &self.fitted, &block).map_err(|fail| match fail {
+            Fail::Work(text) => wrong(text),
+            other => wrong(other.to_string()),
+        })?;
         let value = |cell: &Cell| match cell {
             Cell::Text(text) => Value::from(text.as_str()),
             // JSON has no infinity: it is null

@@ -22,6 +22,8 @@ pub struct Request {
     /// Without what follows a `?`.
     pub path: String,
     pub body: Vec<u8>,
+    /// The host that was asked, without its port.
+    pub host: Option<String>,
 }
 
 /// An answer.
@@ -48,6 +50,7 @@ fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",
         400 => "Bad Request",
+        403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",
@@ -59,9 +62,10 @@ fn reason(status: u16) -> &'static str {
     }
 }
 
-/// What headers say of the body.
-#[derive(Clone, Copy, Debug, Default)]
+/// What headers say of the body, and of who is asked.
+#[derive(Clone, Debug, Default)]
 struct Body {
+    host: Option<String>,
     length: Option<usize>,
     /// Whether the sender waits for a word before it sends the body.
     waits: bool,
@@ -109,6 +113,10 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, Answer> {
                 let text =
                     "bodies in pieces (`Transfer-Encoding`) are not read: send `Content-Length`";
                 return Err(Answer::refusal(411, text));
+            }
+            "host" => {
+                let name = value.rsplit_once(':').filter(|(_, port)| !port.contains(']'));
+                body.host = Some(name.map_or(value, |(name, _)| name).to_ascii_lowercase());
             }
             "expect" => body.waits = value.eq_ignore_ascii_case("100-continue"),
             _ => {}
@@ -181,7 +189,7 @@ pub fn read(stream: &mut TcpStream) -> Result<Option<Request>, Answer> {
         }
     }
     content.truncate(length);
-    Ok(Some(Request { method, path, body: content }))
+    Ok(Some(Request { method, path, body: content, host: body.host }))
 }
 
 /// Sends an answer, and ends the connection. Who does not read it has had no use for it.
@@ -194,13 +202,43 @@ pub fn send(stream: &mut TcpStream, answer: &Answer) {
         reason(answer.status),
         body.len()
     );
-    let _ = stream.set_write_timeout(Some(PATIENCE));
-    if stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes())).is_err() {
+    if !written(stream, (head + &body).as_bytes(), Instant::now() + PATIENCE) {
         return;
     }
     let _ = stream.shutdown(Shutdown::Write);
     if answer.status != 200 {
         drain(stream);
+    }
+}
+
+/// Writes all bytes before a moment, whoever reads them, and however slowly; false where it could not.
+fn written(stream: &mut TcpStream, mut bytes: &[u8], until: Instant) -> bool {
+    while !bytes.is_empty() {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || stream.set_write_timeout(Some(left)).is_err() {
+            return false;
+        }
+        match stream.write(bytes) {
+            Ok(0) => return false,
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+/// Turns a connection away without waiting for whoever made it.
+pub fn turn_away(stream: &mut TcpStream) {
+    let body = "{\"error\":\"too many requests at once: try again\"}\n";
+    let answer = format!(
+        "HTTP/1.1 503 {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        reason(503),
+        body.len()
+    );
+    if stream.set_nonblocking(true).is_ok() {
+        // who is not ready for so few bytes does without
+        let _ = stream.write(answer.as_bytes());
     }
 }
 
@@ -240,6 +278,14 @@ mod tests {
             ("POST", "/predict", Some(12))
         );
         assert!(own.body.waits);
+        let host = |value: &str| {
+            let text = format!("GET / HTTP/1.1\r\nHost: {value}\r\n\r\n");
+            head(text.as_bytes()).unwrap().unwrap().body.host.unwrap()
+        };
+        assert_eq!(
+            ["Localhost:8000", "127.0.0.1", "[::1]:80", "[::1]"].map(host),
+            ["localhost", "127.0.0.1", "[::1]", "[::1]"]
+        );
         assert!(head(b"GET / HTTP/1.1\r\nHost: a").unwrap().is_none());
         assert_eq!(status(b"\x16\x03\x01\x02\x00\x01"), Some(400));
         assert_eq!(status(b"GET / HTTP/1.1\r\nContent-Length: -3\r\n\r\n"), Some(400));

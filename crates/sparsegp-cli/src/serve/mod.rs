@@ -8,7 +8,7 @@ use crate::context::{Context, Reply};
 use crate::fail::{Fail, Result};
 use answers::Service;
 use clap::Args;
-use http::{Answer, read, send};
+use http::{Answer, read, send, turn_away};
 use serde_json::json;
 use sparsegp::io;
 use std::io::{ErrorKind, Write};
@@ -32,7 +32,8 @@ POST /predict  {\"rows\": [{\"column\": value, …}, …]}, and if wanted \"quan
                {\"predictions\": [{\"mean\": …, \"sd\": …, \"q0.025\": …}, …]}, the columns of `sparsegp predict`
 
 Values are as in a table: numbers, texts, dates. Columns that the model does not have do not matter. What is wrong is
-answered by 400 and {\"error\": …} with row and column; bodies have at most 16 MiB.
+answered by 400 and {\"error\": …} with row and column. A request has at most 16 MiB, and a million numbers in rows and
+answers: more is answered by 413.
 
 Only this machine can ask, unless --host says otherwise (0.0.0.0: all machines that reach this one). There are
 neither passwords nor encryption: put a server that has them in front. Ctrl-C or SIGTERM ends it after the requests at hand.";
@@ -55,6 +56,9 @@ pub struct ServeArgs {
     /// Port to listen at; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = 8000)]
     pub port: u16,
+    /// Take inputs for exact although the fit had standard deviations of them
+    #[arg(long)]
+    pub exact_inputs: bool,
 }
 
 /// Answers the request of a connection; a defect of ours is an answer too.
@@ -100,7 +104,14 @@ fn announce(address: SocketAddr, args: &ServeArgs, context: &Context) -> Result<
 
 /// Runs the command.
 pub fn run(args: &ServeArgs, context: &Context) -> Result<Reply> {
-    let fitted = io::load(&args.model)?.without_input_deviations();
+    let fitted = io::load(&args.model)?;
+    let fitted = if args.exact_inputs { fitted.without_input_deviations() } else { fitted };
+    if !fitted.input_deviations.is_empty() {
+        return Err(Fail::usage(
+            "the model learnt from inputs with standard deviations, which the server does not read: add --exact-inputs to take \
+             inputs for exact, or use `sparsegp predict`",
+        ));
+    }
     let failed = |e: std::io::Error| {
         Fail::Work(format!(
             "cannot listen at {}, port {}: {e}; choose another --port (0 takes a free one) or --host",
@@ -110,7 +121,7 @@ pub fn run(args: &ServeArgs, context: &Context) -> Result<Reply> {
     let listener = TcpListener::bind((args.host.as_str(), args.port)).map_err(failed)?;
     listener.set_nonblocking(true).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let service = Service::new(fitted);
+    let service = Service::new(fitted, address.ip().is_loopback());
     announce(address, args, context)?;
     if !address.ip().is_loopback() {
         context.note("note: other machines can ask too, without password or encryption");
@@ -127,11 +138,7 @@ pub fn run(args: &ServeArgs, context: &Context) -> Result<Reply> {
                 Ok((stream, _)) => {
                     answered += 1;
                     if let Err(TrySendError::Full(mut stream)) = sender.try_send(stream) {
-                        let _ = stream.set_nonblocking(false);
-                        send(
-                            &mut stream,
-                            &Answer::refusal(503, "too many requests at once: try again"),
-                        );
+                        turn_away(&mut stream);
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => std::thread::sleep(PAUSE),

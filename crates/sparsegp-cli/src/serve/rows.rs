@@ -51,6 +51,11 @@ impl Columns {
         Self { inputs, extra, width }
     }
 
+    /// Numbers of a row.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
     /// The further number of a row, where the model was trained with such a column.
     fn extra_of(&self, row: &Map<String, Value>) -> Result<Option<f64>, String> {
         let Some((name, extra)) = &self.extra else { return Ok(None) };
@@ -69,6 +74,9 @@ impl Columns {
         let least = if extra.name == "variance" { 0.0 } else { f64::MIN_POSITIVE };
         match value.is_finite() && value >= least {
             true => Ok(Some(value)),
+            false if least == 0.0 => {
+                Err(wrong(format!("is {value}: the {} of a row is not negative", extra.name)))
+            }
             false => Err(wrong(format!("is {value}: the {} of a row is positive", extra.name))),
         }
     }

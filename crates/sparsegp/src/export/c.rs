@@ -238,8 +238,10 @@ fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block, needed: &
     let value = body.text_of(block.body, name);
     let _ = writeln!(body.text, "        v[j] = {value};\n    }}");
     body.of_line.clear();
-    // a solution takes the place of the values
+    // a solution takes the place of the values: of several each has values of its own
     let last = |sum: &Sum| matches!(sum, Sum::Solution(_) | Sum::Refined(..));
+    let several =
+        block.sums.iter().filter(|(s, sum)| needed.contains(s) && last(sum)).count() > 1;
     let mut sums: Vec<&(usize, Sum)> =
         block.sums.iter().filter(|(s, _)| needed.contains(s)).collect();
     sums.sort_by_key(|(_, sum)| last(sum));
@@ -247,6 +249,10 @@ fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block, needed: &
         let own = match sum {
             Sum::Weighted(_) => format!("weighted({name}_sum_{s}, v, {lines})"),
             Sum::Product(_) => format!("product({name}_sum_{s}, v, {lines})"),
+            Sum::Solution(_) | Sum::Refined(..) if several => {
+                let _ = writeln!(body.text, "    for (j = 0; j < {lines}; j++)\n        w[j] = v[j];");
+                format!("solution({name}_sum_{s}, w, {lines})")
+            }
             Sum::Solution(_) | Sum::Refined(..) => format!("solution({name}_sum_{s}, v, {lines})"),
             Sum::Image(rows, _) => format!("image({name}_sum_{s}, {rows}, v, {lines})"),
         };
@@ -295,6 +301,9 @@ fn function(
         0 => String::new(),
         lines => format!("    double v[{lines}];\n    int j;\n"),
     };
+    if body.text.contains(" w[j] = v[j]") {
+        let _ = writeln!(start, "    double w[{longest}];");
+    }
     if !body.text.contains("x[") {
         start.push_str("    (void)x;\n");
     }
@@ -336,9 +345,9 @@ pub(super) fn header(program: &Program, header: &Header<'_>) -> String {
     }
     lines.push(String::new());
     lines.push("Nothing is allocated, and all tables are constant: functions may be called from several threads.".into());
-    lines.push("NaN among the inputs makes results NaN. Compile without -ffast-math.".into());
+    lines.push("NaN among the inputs that matter makes results NaN. Compile without -ffast-math.".into());
     text.push_str(&block(&lines));
-    let _ = writeln!(text, "#ifndef {upper}_H\n#define {upper}_H\n\n#include <math.h>\n");
+    let about_model = std::mem::take(&mut text);
     let _ = writeln!(text, "#define {upper}_INPUTS {}", header.inputs.len());
     for (define, of) in
         [("OUTPUTS", "mean"), ("CLASSES", "probabilities"), ("LATENTS", "latent_mean")]
@@ -378,6 +387,10 @@ pub(super) fn header(program: &Program, header: &Header<'_>) -> String {
     }
     text.push('\n');
     text.push_str(&functions);
-    let _ = writeln!(text, "#endif");
-    text
+    // another header of this name is no repetition of this one
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let guard = format!("{upper}_{hash:016X}_H");
+    format!("{about_model}#ifndef {guard}\n#define {guard}\n\n#include <math.h>\n\n{text}#endif\n")
 }

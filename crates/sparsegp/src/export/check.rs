@@ -72,6 +72,24 @@ fn known(fitted: &Fitted, x: MatRef<f64>, of: Of) -> Result<Known> {
     Ok(Known { mean, sd })
 }
 
+/// Centres and sizes of what is predicted, where the scales of targets are not its units: medians, which rows far outside do not
+/// move.
+fn units_of(known: &Known) -> Vec<(f64, f64)> {
+    let median = |mut all: Vec<f64>| {
+        all.retain(|v| v.is_finite());
+        all.sort_unstable_by(f64::total_cmp);
+        all.get(all.len() / 2).copied().unwrap_or(0.0)
+    };
+    let column = |of: &Mat<f64>, p: usize| (0..of.nrows()).map(|i| of[(i, p)]).collect::<Vec<_>>();
+    let one = |p: usize| {
+        let (mean, sd) = (column(&known.mean, p), median(column(&known.sd, p)));
+        let centre = median(mean.clone());
+        let spread = median(mean.iter().map(|m| (m - centre).abs()).collect());
+        (centre, sd.max(spread))
+    };
+    (0..known.mean.ncols()).map(one).collect()
+}
+
 /// Where and by how much they differ, if they do.
 struct Apart {
     what: &'static str,
@@ -132,15 +150,22 @@ pub(super) fn check(program: &Program, fitted: &Fitted, part: f64) -> Result<()>
         false => Vec::new(),
     };
     let latent = known(fitted, x.as_ref(), Of::Latent)?;
+    let units_of_latent = match plain && fitted.model.likelihood.latents() == 1 {
+        true => units.clone(),
+        false => units_of(&latent),
+    };
     let observed = match program.output("mean") {
         Some(_) => Some(known(fitted, x.as_ref(), Of::Observations)?),
         None => None,
+    };
+    let units = match &observed {
+        Some(observed) if !plain => units_of(observed),
+        _ => units,
     };
     let classes = match program.output("probabilities") {
         Some(_) => Some(fitted.predict_proba(x.as_ref())?),
         None => None,
     };
-    let own_units = fitted.model.likelihood.latents() == 1;
     for i in 0..x.nrows() {
         let row: Vec<f64> = (0..x.ncols()).map(|d| x[(i, d)]).collect();
         let found = program.at(&row);
@@ -148,9 +173,8 @@ pub(super) fn check(program: &Program, fitted: &Fitted, part: f64) -> Result<()>
             let at = program.outputs.iter().position(|own| own.name == name);
             at.map_or(&[][..], |at| &found[at])
         };
-        let units_of_latent = if own_units { &units[..] } else { &[] };
         let mut apart =
-            differs(&latent, [of("latent_mean"), of("latent_sd")], i, units_of_latent, part);
+            differs(&latent, [of("latent_mean"), of("latent_sd")], i, &units_of_latent, part);
         if let Some(observed) = &observed {
             apart = apart.or_else(|| differs(observed, [of("mean"), of("sd")], i, &units, part));
         }

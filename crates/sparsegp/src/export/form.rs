@@ -120,11 +120,23 @@ fn process(
             );
         }
     }
-    let first = sums.len();
-    let mut places = Vec::new();
+    // functions with a root each share the factor of the points: it is solved with once
+    let mut places: Vec<(usize, Option<usize>)> = Vec::new();
+    let mut solved: Option<(*const f64, usize)> = None;
     for of in &own.explained {
-        let all = explained(of);
-        places.push((first + places.iter().map(|(_, count)| count).sum::<usize>(), all.len()));
+        let mut all = explained(of).into_iter();
+        let factor = match of {
+            Explained::Solution(l, _) => Some(l.as_ptr()),
+            Explained::Product(_) => None,
+        };
+        let known = solved.filter(|(own, _)| Some(*own) == factor).map(|(_, place)| place);
+        let sum = all.next();
+        let place = known.unwrap_or(sums.len());
+        if known.is_none() {
+            sums.extend(sum);
+            solved = factor.map(|own| (own, place)).or(solved);
+        }
+        places.push((place, (all.len() > 0).then_some(sums.len())));
         sums.extend(all);
     }
     let found = program.block(&columns, body, sums);
@@ -132,10 +144,10 @@ fn process(
     let floor = graph.times(prior, own.floor);
     let mut all = Vec::with_capacity(count);
     for at in 0..count {
-        let (place, parts) = places[place_of(places.len(), at)];
+        let (place, image) = places[place_of(places.len(), at)];
         let mut variance = graph.sub(prior, found[place]);
-        if parts == 2 {
-            variance = graph.add(variance, found[place + 1]);
+        if let Some(image) = image {
+            variance = graph.add(variance, found[image]);
         }
         variance = graph.max(variance, floor);
         if let Some((trend, basis)) = trend {
@@ -285,7 +297,8 @@ fn deviations(graph: &mut Graph, moments: &[Moments]) -> Vec<Id> {
 pub(super) fn program(fitted: &Fitted) -> Result<Program> {
     if !fitted.input_deviations.is_empty() {
         return Err(Error::Invalid(
-            "predictions at inputs with standard deviations have no closed formula here: export the model without them".into(),
+            "predictions at inputs with standard deviations have no closed formula here: take inputs for exact (`--exact-inputs`, \
+             `Fitted::without_input_deviations`)".into(),
         ));
     }
     let forms = fitted.posterior.closed_forms()?;

@@ -337,10 +337,11 @@ fn coregion(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
         let common: f64 = w[i].iter().zip(&w[j]).map(|(a, b)| a * b).sum();
         common + if i == j { kappa[i] } else { 0.0 }
     };
-    let mut all = Vec::new();
+    let (mut all, mut matches) = (Vec::new(), Vec::new());
     for i in 0..w.len() {
         let label = graph.constant(i as f64);
         let is_row = graph.equal(own.pair.x[d], label);
+        matches.push(is_row);
         let value = match own.pair.z {
             None => graph.constant(covariance(i, i)),
             Some(z) => {
@@ -355,7 +356,9 @@ fn coregion(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
         };
         all.push(graph.mul(is_row, value));
     }
-    Ok(graph.sum(all))
+    // a number that is no label, which predictions refuse, is 0/0
+    let (value, known) = (graph.sum(all), graph.sum(matches));
+    Ok(graph.div(value, known))
 }
 
 /// The same group in all columns, or another.

@@ -223,8 +223,8 @@ impl<'a> Export<'a> {
             format!(
                 "Method {}, kernel {}, likelihood {}, {} training rows.",
                 fitted.model.method.name(),
-                self.kernels(),
-                fitted.model.likelihood.name(),
+                escaped(&self.kernels()),
+                escaped(fitted.model.likelihood.name()),
                 fitted.rows
             ),
         ];

@@ -42,8 +42,9 @@ fn read<'a>(text: &'a str, dataset: &Dataset) -> Result<Season<'a>> {
         (Some(name), ..) => match names.iter().position(|own| own == name) {
             Some(input) => input,
             None => {
-                let near = nearest(name, names.iter().map(String::as_str)).join(", ");
-                return invalid(format!("there is no input `{name}`; nearest: {near}"));
+                let near = nearest(name, names.iter().map(String::as_str));
+                let near = if near.is_empty() { names.iter().map(String::as_str).collect() } else { near };
+                return invalid(format!("there is no input `{name}`; there are {}", near.join(", ")));
             }
         },
         (None, [date], _) => *date,
@@ -54,6 +55,10 @@ fn read<'a>(text: &'a str, dataset: &Dataset) -> Result<Season<'a>> {
         }
     };
     let own = &names[input];
+    let plain = |own: &String| dataset.columns.iter().any(|column| column.name == *own && column.encoding.categories().is_none());
+    if !dataset.columns.is_empty() && !plain(own) {
+        return invalid(format!("`{own}` is of a category, and has no lengths"));
+    }
     let length = match (days_of(length), length.trim().parse::<f64>()) {
         (Some(days), _) if dates.contains(&input) => days,
         (Some(_), _) => {
@@ -86,7 +91,19 @@ fn all<'a>(dataset: &Dataset, options: &'a FitOptions) -> Result<Vec<Season<'a>>
         Some(first) if deep => Err(Error::Invalid(format!(
             "season `{first}`: the layers of a deep model see no input as it is; choose a method of one layer"
         ))),
-        _ => options.seasons.iter().map(|text| read(text, dataset)).collect(),
+        _ => {
+            let all: Vec<Season<'a>> =
+                options.seasons.iter().map(|text| read(text, dataset)).collect::<Result<_>>()?;
+            let again = all.iter().enumerate().find(|(i, own)| {
+                all[..*i].iter().any(|o| (o.input, o.length) == (own.input, own.length))
+            });
+            match again {
+                Some((_, own)) => {
+                    Err(Error::Invalid(format!("season `{}` is given twice", own.text)))
+                }
+                None => Ok(all),
+            }
+        }
     }
 }
 

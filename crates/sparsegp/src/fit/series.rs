@@ -4,7 +4,7 @@
 use super::{Dataset, FitOptions, start};
 use crate::data::{InMemory, Source};
 use crate::error::Result;
-use crate::kernels::{self, Inputs, StateSpace};
+use crate::kernels::{self, Inputs, Kernel, StateSpace};
 use crate::likelihoods::Likelihood;
 use crate::linalg::column;
 use crate::markov::{MOST_STATES, order};
@@ -72,6 +72,8 @@ pub(super) fn remarks(model: &Model) -> Vec<String> {
 const HALVINGS: i32 = 20;
 /// Bisections between the two, to a thousandth.
 const BISECTIONS: usize = 17;
+/// Lengthscales of several terms are tried up to 1.1 to this power times the shortest of each.
+const LONGER: i32 = 48;
 
 /// Keeps lengthscales of a series from below where its kernel would have too many states (`periodic` of a short one has too many
 /// harmonics): a bound that a training ends at, and that is named, in the place of a wall that it runs into.
@@ -85,15 +87,49 @@ pub(super) fn keep_states(model: &mut Model) -> Result<()> {
         .filter(|(path, own)| path.ends_with("lengthscales") && !own.frozen && own.len() == 1)
         .filter_map(|(path, own)| Some((path.clone(), shortest(model, path, own.scalar())?)))
         .collect();
+    let Some(longer) = together(model, &found) else { return Ok(()) };
     for (path, least) in found {
+        let least = rounded_up(longer * least);
         for (own, param) in model.params_mut().into_iter().filter(|(own, _)| *own == path) {
             let given = param.bounds();
-            if given.min.is_none_or(|min| min < least) {
+            // where all that is allowed is too short, evaluations say so
+            let possible = given.max.is_none_or(|max| max > least);
+            if possible && given.min.is_none_or(|min| min < least) {
                 param.bound(&own, Bounds { min: Some(least), ..given })?;
             }
         }
     }
     Ok(())
+}
+
+/// By how much the shortest lengthscales have to be longer for all terms together to have few enough states; none where they never do.
+fn together(model: &Model, found: &[(String, f64)]) -> Option<f64> {
+    let mut trial = model.clone();
+    for (path, param) in trial.params_mut() {
+        if found.iter().any(|(own, _)| *own == path) {
+            param.bound(&path, Bounds::default()).ok()?;
+        }
+    }
+    (0..LONGER).map(|k| 1.1_f64.powi(k)).find(|longer| {
+        for (path, param) in trial.params_mut() {
+            if let Some((_, least)) = found.iter().find(|(own, _)| *own == path)
+                && param.set(&path, &[longer * least]).is_err()
+            {
+                return false;
+            }
+        }
+        trial.kernels.iter().all(|kernel| has_state(&**kernel))
+    })
+}
+
+fn has_state(kernel: &dyn Kernel) -> bool {
+    kernel.state_space().is_ok_and(|own| own.size() <= MOST_STATES)
+}
+
+/// Four digits are enough to read.
+fn rounded_up(value: f64) -> f64 {
+    let digit = 10.0_f64.powf(value.log10().floor() - 3.0);
+    (value / digit).ceil() * digit
 }
 
 /// The shortest lengthscale of a parameter with which a model has a state; none where all have, or none near the present one.
@@ -106,7 +142,7 @@ fn shortest(model: &Model, path: &str, now: f64) -> Option<f64> {
     let mut has = |value: f64| {
         let set = trial.params_mut().into_iter().find(|(own, _)| own == path);
         set.is_some_and(|(own, param)| param.set(&own, &[value]).is_ok())
-            && trial.kernels.iter().all(|kernel| kernel.state_space().is_ok())
+            && trial.kernels.iter().all(|kernel| has_state(&**kernel))
     };
     let least = now * 0.5_f64.powi(HALVINGS);
     if has(least) {
@@ -118,9 +154,7 @@ fn shortest(model: &Model, path: &str, now: f64) -> Option<f64> {
         let middle = (long * short).sqrt();
         if has(middle) { long = middle } else { short = middle }
     }
-    // four digits are enough to read
-    let digit = 10.0_f64.powf(long.log10().floor() - 3.0);
-    Some((long / digit).ceil() * digit)
+    Some(long)
 }
 
 /// Picks windows of neighbours of at most so many places in all, spread evenly over their order; indices in rising order.

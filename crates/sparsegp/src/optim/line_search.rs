@@ -236,7 +236,10 @@ pub(super) fn search(objective: &mut dyn Objective, ray: &Ray<'_>, wolfe: Wolfe)
             beyond(previous.as_ref().map_or(start, End::of), End::of(&point)).min(wolfe.longest);
         previous = Some(point);
     };
+    // a point that is flat enough was not kept from anything
+    let free = point.as_ref().is_some_and(|point| search.is_flat_enough(point));
     let Search { evaluations, wall, .. } = search;
+    let wall = wall.filter(|_| !free);
     Ok(Found { point, evaluations, endless, wall })
 }
 

@@ -32,7 +32,7 @@ _PARAMETERS = """
         Observation model: an object of :mod:`sparsegp.likelihoods` or its short form.
     mean : str or Mean, optional
         ``"zero"``, ``"constant"`` or ``"linear"``, or one of your own (:class:`sparsegp.means.Custom`).
-    season : str or sequence of str
+    season : str or sequence of str, optional
         Lengths after which a term of the kernel repeats itself: ``"1y"``, ``"1w"``, ``"12h"`` of the column that holds dates, a
         number such as ``"24"`` in the units of the only input, or with the name of the input ``"day=1y"``.
     log_inputs : str or sequence of str

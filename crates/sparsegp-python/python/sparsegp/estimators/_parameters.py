@@ -38,7 +38,7 @@ class Parameters(BaseEstimator):
         method: str = "auto",
         likelihood: LikelihoodLike = None,
         mean: Union[None, str, Mean] = None,
-        season: Union[str, Sequence[str]] = (),
+        season: Union[str, Sequence[str], None] = None,
         log_inputs: Union[str, Sequence[str]] = "auto",
         target_transform: str = "none",
         n_inducing: Optional[int] = None,
@@ -146,7 +146,7 @@ class Parameters(BaseEstimator):
                 for path, value in (self.initial or {}).items()
             ],
             "fixed": [self.fixed] if isinstance(self.fixed, str) else list(self.fixed),
-            "season": [self.season] if isinstance(self.season, str) else list(self.season),
+            "season": [self.season] if isinstance(self.season, str) else list(self.season or ()),
             "log_inputs": self.log_inputs
             if isinstance(self.log_inputs, str)
             else ",".join(self.log_inputs) or "none",

@@ -61,7 +61,7 @@ fn read_past(tensors: &Reader<'_>) -> Result<Option<Past>> {
         (1, 3) => numbers[(0, 1)],
         _ => 0.0,
     };
-    if !(rows >= 1.0 && rows.fract() == 0.0) {
+    if !(1.0..=9e15).contains(&rows) || rows.fract() != 0.0 {
         return Err(foreign(format!("tensor `{PAST}` does not say which rows have left")));
     }
     let mut starts = Vec::new();

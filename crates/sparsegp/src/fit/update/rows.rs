@@ -31,10 +31,6 @@ fn joined(old: (&[f64], usize), new: (&[f64], usize), default: f64) -> Vec<f64> 
     [all(old), all(new)].concat()
 }
 
-/// Rows that a series keeps where nobody says how many: a window that holds what late rows, plots and rows left out ask for, and
-/// costs little to copy.
-const USUAL: usize = 10_000;
-
 /// Says that rows do not leave a model.
 pub(super) fn keeps_all(model: &Model, why: &str) -> Error {
     Error::InvalidParameter {
@@ -72,7 +68,7 @@ fn kept(fitted: &Fitted, options: &UpdateOptions) -> Result<Option<usize>> {
                 "lets rows go, and `forget` multiplies the weights of all: leave one of them out"
                     .into(),
         }),
-        own => Ok(own.or(Some(USUAL)).filter(|_| series && !fades)),
+        own => Ok(own.filter(|_| series && !fades)),
     }
 }
 
