@@ -72,6 +72,33 @@ fn moments(u: f64, out: &mut [f64]) {
     }
 }
 
+/// Nodes and weights of Gauss and Legendre on (−1, 1), of the positive ones.
+const NODES: [[f64; 2]; 4] = [
+    [0.183_434_642_495_649_8, 0.362_683_783_378_362],
+    [0.525_532_409_916_329, 0.313_706_645_877_887_3],
+    [0.796_666_477_413_626_7, 0.222_381_034_453_374_5],
+    [0.960_289_856_497_536_3, 0.101_228_536_290_376_3],
+];
+/// Steps up to which these have all digits of Q.
+const SHORT: f64 = 0.25;
+
+/// Q of a short step as a sum of squares ggᵀ with g = e^{Fs}(1, 0, 1, 0, …): differences of exponentials would leave the numbers
+/// that are small beside the step without digits, and Q without a root.
+fn short(u: f64, out: &mut [f64]) {
+    out.fill(0.0);
+    for ([node, weight], sign) in NODES.into_iter().flat_map(|own| [(own, -1.0), (own, 1.0)]) {
+        let (s, mut g) = (0.5 * u * (1.0 + sign * node), [0.0; SIZE]);
+        for (j, [a, w]) in POLES.into_iter().enumerate() {
+            let ((sin, cos), decay) = ((w * s).sin_cos(), (a * s).exp());
+            (g[2 * j], g[2 * j + 1]) = (decay * cos, decay * sin);
+        }
+        for i in 0..SIZE {
+            let scaled = 0.5 * u * weight * g[i];
+            (0..SIZE).for_each(|j| out[i * SIZE + j] += scaled * g[j]);
+        }
+    }
+}
+
 impl SquaredExponential {
     fn scaled(&self, step: f64) -> f64 {
         step / self.lengthscale
@@ -107,9 +134,12 @@ impl StateSpace for SquaredExponential {
     }
 
     fn noise(&self, step: f64, out: &mut [f64]) {
-        // what is left after e^{−40} is nothing, and angles have digits until then
-        let u = self.scaled(step);
-        moments(if u > 20.0 { f64::INFINITY } else { u }, out);
+        match self.scaled(step) {
+            u if u <= SHORT => short(u, out),
+            // what is left after e^{−40} is nothing, and angles have digits until then
+            u if u > 20.0 => moments(f64::INFINITY, out),
+            u => moments(u, out),
+        }
         out.iter_mut().for_each(|q| *q *= self.variance);
     }
 
