@@ -85,7 +85,9 @@ impl Service {
         if let Some(host) = request.host.as_ref().filter(|own| !LOCAL.contains(&own.as_str()))
             && self.local
         {
-            let text = format!("`{host}` is not this machine: ask localhost, or start the server with --host");
+            let text = format!(
+                "`{host}` is not this machine: ask localhost, or start the server with --host"
+            );
             return Answer::refusal(403, text);
         }
         let allowed = match path {

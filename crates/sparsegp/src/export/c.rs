@@ -240,8 +240,7 @@ fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block, needed: &
     body.of_line.clear();
     // a solution takes the place of the values: of several each has values of its own
     let last = |sum: &Sum| matches!(sum, Sum::Solution(_) | Sum::Refined(..));
-    let several =
-        block.sums.iter().filter(|(s, sum)| needed.contains(s) && last(sum)).count() > 1;
+    let several = block.sums.iter().filter(|(s, sum)| needed.contains(s) && last(sum)).count() > 1;
     let mut sums: Vec<&(usize, Sum)> =
         block.sums.iter().filter(|(s, _)| needed.contains(s)).collect();
     sums.sort_by_key(|(_, sum)| last(sum));
@@ -250,7 +249,8 @@ fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block, needed: &
             Sum::Weighted(_) => format!("weighted({name}_sum_{s}, v, {lines})"),
             Sum::Product(_) => format!("product({name}_sum_{s}, v, {lines})"),
             Sum::Solution(_) | Sum::Refined(..) if several => {
-                let _ = writeln!(body.text, "    for (j = 0; j < {lines}; j++)\n        w[j] = v[j];");
+                let _ =
+                    writeln!(body.text, "    for (j = 0; j < {lines}; j++)\n        w[j] = v[j];");
                 format!("solution({name}_sum_{s}, w, {lines})")
             }
             Sum::Solution(_) | Sum::Refined(..) => format!("solution({name}_sum_{s}, v, {lines})"),
@@ -345,7 +345,9 @@ pub(super) fn header(program: &Program, header: &Header<'_>) -> String {
     }
     lines.push(String::new());
     lines.push("Nothing is allocated, and all tables are constant: functions may be called from several threads.".into());
-    lines.push("NaN among the inputs that matter makes results NaN. Compile without -ffast-math.".into());
+    lines.push(
+        "NaN among the inputs that matter makes results NaN. Compile without -ffast-math.".into(),
+    );
     text.push_str(&block(&lines));
     let about_model = std::mem::take(&mut text);
     let _ = writeln!(text, "#define {upper}_INPUTS {}", header.inputs.len());

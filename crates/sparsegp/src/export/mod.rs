@@ -33,6 +33,8 @@ mod protobuf;
 
 pub use comment::name_like;
 
+use comment::escaped;
+
 use crate::data::Encoding;
 use crate::error::{Error, Result};
 use crate::fit::Fitted;

@@ -42,9 +42,14 @@ fn read<'a>(text: &'a str, dataset: &Dataset) -> Result<Season<'a>> {
         (Some(name), ..) => match names.iter().position(|own| own == name) {
             Some(input) => input,
             None => {
-                let near = nearest(name, names.iter().map(String::as_str));
-                let near = if near.is_empty() { names.iter().map(String::as_str).collect() } else { near };
-                return invalid(format!("there is no input `{name}`; there are {}", near.join(", ")));
+                let mut near = nearest(name, names.iter().map(String::as_str));
+                if near.is_empty() {
+                    near.clone_from(names);
+                }
+                return invalid(format!(
+                    "there is no input `{name}`; there are {}",
+                    near.join(", ")
+                ));
             }
         },
         (None, [date], _) => *date,
@@ -55,7 +60,12 @@ fn read<'a>(text: &'a str, dataset: &Dataset) -> Result<Season<'a>> {
         }
     };
     let own = &names[input];
-    let plain = |own: &String| dataset.columns.iter().any(|column| column.name == *own && column.encoding.categories().is_none());
+    let plain = |own: &String| {
+        dataset
+            .columns
+            .iter()
+            .any(|column| column.name == *own && column.encoding.categories().is_none())
+    };
     if !dataset.columns.is_empty() && !plain(own) {
         return invalid(format!("`{own}` is of a category, and has no lengths"));
     }

@@ -25,7 +25,11 @@ impl Fitted {
         let _ = date;
         // a number that was scaled and back again has noise in its last digits
         let short = format!("{value:.11e}").parse::<f64>().unwrap_or(value);
-        if (short - value).abs() <= 1e-14 * value.abs() { short.to_string() } else { value.to_string() }
+        if (short - value).abs() <= 1e-14 * value.abs() {
+            short.to_string()
+        } else {
+            value.to_string()
+        }
     }
 
     /// Refuses rows of the model's scale that lie before those that it predicts at.

@@ -174,6 +174,17 @@ fn all() -> Vec<(String, Fitted)> {
     let diagonal =
         FitOptions { diagonal: true, batches: Some(batches), ..options("rbf + linear", "svgp") };
     all.push(("a diagonal covariance of q".into(), regression(&diagonal)));
+    // two functions with a root each, which variances above the prior have
+    let mut batches = BatchOptions { size: 20, ..BatchOptions::default() };
+    batches.training.epochs = Some(2);
+    batches.training.natural = None;
+    let several = FitOptions {
+        likelihood: Some("heteroscedastic".into()),
+        diagonal: true,
+        batches: Some(batches),
+        ..options("rbf", "svgp")
+    };
+    all.push(("a diagonal covariance of two functions".into(), regression(&several)));
     for method in ["fitc", "svgp2025", "tsvgp", "tvgp", "lsvgp"] {
         all.push((method.into(), regression(&options("matern32", method))));
     }

@@ -109,3 +109,28 @@ fn seasons_have_units_names_and_limits() {
     let deep = FitOptions { method: "deep".into(), ..with("auto", &["x0=12"]) };
     refused(&two, &deep, &["season"]);
 }
+
+/// The states of all terms together are few enough wherever a training goes.
+#[test]
+fn several_seasons_of_a_series_have_few_enough_states() {
+    let n = 900;
+    let x = Mat::from_fn(n, 1, |i, _| 18_630.0 + i as f64);
+    let mut rng = stream(5, "seasons");
+    let y = Mat::from_fn(n, 1, |i, _| {
+        let weekend = if i % 7 > 4 { 8.0 } else { 0.0 };
+        truth(x[(i, 0)]) + weekend + uniform(&mut rng)
+    });
+    let data = dated(Dataset::from_arrays(x, y, true).expect("a table"));
+    let mut own = FitOptions { method: "markov".into(), ..with("matern32", &["1y", "1w"]) };
+    own.train.max_iterations = 25;
+    let found = fit(&data, &own).expect("a fit");
+    let states = found.model.kernel().state_space().expect("a state").size();
+    assert!(states <= 64, "{states}");
+    let params = found.model.params();
+    let bounded = params
+        .iter()
+        .filter(|(path, own)| path.contains("base.lengthscales") && own.bounds().any());
+    assert_eq!(bounded.count(), 2);
+    let refused = fit(&data, &with("rbf", &["1w", "day=7d"])).expect_err("a refusal").to_string();
+    assert!(refused.contains("season `day=7d` is given twice"), "{refused}");
+}
