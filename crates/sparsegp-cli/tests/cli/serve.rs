@@ -66,7 +66,7 @@ impl Server {
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
         let length = body.len();
         let text = format!(
-            "{method} {path} HTTP/1.1\r\nHost: here\r\nContent-Length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nHost: localhost:8000\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         let (status, _, body) = self.raw(text.as_bytes());
         (status, body)
@@ -225,6 +225,17 @@ fn what_is_wrong_is_answered_with_row_column_and_remedy() {
     assert_eq!(server.raw(long.as_bytes()).0, 431);
     let large = format!("POST /predict HTTP/1.1\r\nContent-Length: {}\r\n\r\n", 17 << 20);
     assert_eq!(server.raw(&[large.as_bytes(), &vec![b' '; 17 << 20]].concat()).0, 413);
+    // many small rows are large in memory
+    let rows = vec![json!({ "size": 1 }); 300_000];
+    let (status, answer) = server.ask("POST", "/predict", &json!({ "rows": rows }).to_string());
+    assert!(
+        status == 413 && answer["error"].as_str().unwrap().contains("send at most"),
+        "{answer}"
+    );
+    // a page elsewhere may have a browser here ask by its name
+    let text = "GET / HTTP/1.1\r\nHost: example.org:8000\r\n\r\n";
+    let (status, _, answer) = server.raw(text.as_bytes());
+    assert!(status == 403 && answer["error"].as_str().unwrap().contains("example.org"), "{answer}");
     // somebody who says nothing and leaves
     drop(TcpStream::connect(&server.address).unwrap());
     // it has survived all of that
