@@ -128,10 +128,13 @@ pub(super) fn terms(dataset: &Dataset, options: &FitOptions) -> Result<String> {
             false => dataset.scaler.x_scale[own.input],
         };
         let base = match dataset.input_names.len() {
-            1 => "rbf".to_owned(),
-            _ => format!("rbf(active_dims=[{}])", own.input),
+            1 => String::new(),
+            _ => format!("base=rbf(active_dims=[{}]), ", own.input),
         };
-        format!(" + periodic(base={base}, period={{value: {}, frozen: true}})", own.length / scale)
+        // ten digits, since people read them
+        let period: f64 =
+            format!("{:.9e}", own.length / scale).parse().unwrap_or(own.length / scale);
+        format!(" + periodic({base}period={{value: {period}, frozen: true}})")
     };
     Ok(all(dataset, options)?.into_iter().map(term).collect())
 }
