@@ -119,8 +119,6 @@ struct Following<'a> {
     dropped: usize,
     added: usize,
     uncovered: usize,
-    /// Rows that have left the model.
-    left: usize,
     bound: f64,
     batches: usize,
     said: Vec<String>,
@@ -203,7 +201,6 @@ impl Following<'_> {
         self.dropped += dropped;
         self.added += report.added;
         self.uncovered += report.uncovered;
-        self.left += report.left;
         self.bound += report.bound;
         self.batches += 1;
         self.watch(part.from, loss, scored);
@@ -316,7 +313,6 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
         dropped: 0,
         added: 0,
         uncovered: 0,
-        left: 0,
         bound: 0.0,
         batches: 0,
         said: Vec::new(),
