@@ -123,8 +123,6 @@ struct Following<'a> {
     dropped: usize,
     added: usize,
     uncovered: usize,
-    /// Rows that have left the model.
-    left: usize,
     bound: f64,
     batches: usize,
     said: Vec<String>,
@@ -210,7 +208,6 @@ impl Following<'_> {
         self.dropped += dropped;
         self.added += report.added;
         self.uncovered += report.uncovered;
-        self.left += report.left;
         self.bound += report.bound;
         self.batches += 1;
         self.watch(part.from, loss, scored);
@@ -323,7 +320,6 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
         dropped: 0,
         added: 0,
         uncovered: 0,
-        left: 0,
         bound: 0.0,
         batches: 0,
         said: Vec::new(),

@@ -57,7 +57,7 @@ pub fn reply(own: &Following<'_>, skipped: usize, spent: Duration) -> Result<Rep
         "points": points,
         "added_points": own.added,
         "uncovered": own.uncovered,
-        "left": own.left,
+        "left": own.fitted.posterior.past().map_or(0, |past| past.rows),
         "bound": own.bound,
         "before": before.map_err(|e| Fail::Work(e.to_string()))?,
         "changes": own.changes,

@@ -274,6 +274,9 @@ fn sites_of_rows(model: &Model, posterior: &Posterior) -> Result<Vec<Site>> {
 impl<'a> State<'a> {
     fn new(fitted: &'a Fitted, options: &UpdateOptions) -> Result<Self> {
         let (model, posterior) = (&fitted.model, &fitted.posterior);
+        if options.keep_rows.is_some_and(|keep| keep > 0) {
+            return Err(rows::keeps_all(model, "keeps inducing points in the place of its rows"));
+        }
         let refuse =
             |why: &str| Err(Error::Invalid(format!("this model takes up no new rows: {why}")));
         if model.likelihood.mixing().is_some() {
