@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::linalg::Mat;
 use crate::methods::{self, Keeps};
 use crate::model::{Model, inducing_param};
-use crate::model::{hyperparameters, set_hyperparameters};
+use crate::model::{hyperparameters, start_hyperparameters};
 use crate::optim::LbfgsOptions;
 use crate::rng;
 use crate::train::{Judged, Observer, OptimiserKind, TrainOptions, train};
@@ -60,7 +60,8 @@ pub(super) fn pilot(
         return Ok(Flown::Nothing);
     };
     if let Some(from) = from {
-        set_hyperparameters(&mut trial.model, &hyperparameters(&from.model))?;
+        // the noise of the other may be below the least of this one
+        start_hyperparameters(&mut trial.model, &hyperparameters(&from.model))?;
     }
     let constant = trial.constant(SETTLING, engine, observer)?;
     let Some(value) = trial.climb(PILOT_ITERATIONS, engine, observer)? else {

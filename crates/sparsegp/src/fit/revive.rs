@@ -11,7 +11,7 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::kernels::Kernel;
 use crate::linalg::Mat;
-use crate::model::{Model, hyperparameters, set_hyperparameters};
+use crate::model::{Model, hyperparameters, start_hyperparameters};
 use crate::params::Role;
 use crate::train::Observer;
 
@@ -84,7 +84,7 @@ impl Sketch<'_> {
         }
         let mut kept = Vec::new();
         if let Some((index, _, end)) = &most {
-            set_hyperparameters(&mut starts[*index], end)?;
+            start_hyperparameters(&mut starts[*index], end)?;
             kept.push(starts.swap_remove(*index));
         }
         if missed && most.is_none_or(|(index, ..)| index > 0) {

@@ -17,7 +17,7 @@ use crate::data::InMemory;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::linalg::Mat;
-use crate::model::{Model, hyperparameters, set_hyperparameters};
+use crate::model::{Model, hyperparameters, start_hyperparameters};
 use crate::params::{Named, Role};
 use crate::train::{Judged, Observer};
 
@@ -304,7 +304,7 @@ impl Screen<'_> {
         self.all.extend(rest);
         for mut own in std::mem::take(&mut self.all) {
             let mut model = self.final_trial.model.clone();
-            set_hyperparameters(&mut model, &hyperparameters(&own.trial.model))?;
+            start_hyperparameters(&mut model, &hyperparameters(&own.trial.model))?;
             own.trial = self.final_trial.with(model);
             if let Some(further) = own.trial.climb(iterations, self.engine, self.observer)? {
                 own.objective = further;

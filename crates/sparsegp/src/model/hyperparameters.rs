@@ -55,3 +55,34 @@ pub fn set_hyperparameters(model: &mut Model, values: &[f64]) -> Result<()> {
     }
     Ok(())
 }
+
+/// Part of an end of a range that values beyond it are kept from it.
+const INSIDE: f64 = 0.01;
+
+/// Starts a model at what [`hyperparameters`] gives of another of the same structure, whose ranges may be wider: values that it may
+/// not have come as near as they can.
+///
+/// # Errors
+/// As for [`set_hyperparameters`], for what is not of the same structure.
+pub(crate) fn start_hyperparameters(model: &mut Model, values: &[f64]) -> Result<()> {
+    let mut values = values.to_vec();
+    let mut rest = &mut values[..];
+    model.visit(&mut |_, param| {
+        if param.role().is_bulky() {
+            return;
+        }
+        let (own, tail) = std::mem::take(&mut rest).split_at_mut(param.len().min(rest.len()));
+        rest = tail;
+        let transform = param.transform();
+        let (lower, upper) = transform.ends();
+        for value in own.iter_mut().filter(|value| !transform.contains(**value)) {
+            let near = match (lower, upper) {
+                (Some(lower), _) if *value <= lower => lower + INSIDE * lower.abs(),
+                (_, Some(upper)) if *value >= upper => upper - INSIDE * upper.abs(),
+                _ => *value,
+            };
+            *value = near;
+        }
+    });
+    set_hyperparameters(model, &values)
+}

@@ -12,6 +12,7 @@ pub mod precision;
 mod row_noise;
 
 pub use builder::Builder;
+pub(crate) use hyperparameters::start_hyperparameters;
 pub use hyperparameters::{hyperparameter_names, hyperparameters, set_hyperparameters};
 pub use leave_one_out::LeaveOneOut;
 pub(crate) use method::finite;

@@ -489,6 +489,26 @@ fn a_period_of_more_harmonics_than_there_are_ends_at_its_bound() {
     assert_eq!(bound.expect("a lengthscale").1.bounds().min, Some(0.5));
 }
 
+/// Trials of a start have least variances of the noise of their own, which a later one may not take over as they are.
+#[test]
+fn precise_rows_on_a_steep_trend_are_fitted_by_default() {
+    for (n, method) in [(4500, "auto"), (1200, "exact")] {
+        let mut rng = stream(2, "precise");
+        let x = Mat::from_fn(n, 1, |i, _| 0.1 * i as f64 + 0.03 * uniform(&mut rng));
+        let y = Mat::from_fn(n, 1, |i, _| x[(i, 0)] + x[(i, 0)].sin() + 0.01 * noise(&mut rng));
+        for kernel in ["matern32", "auto"] {
+            let mut own = FitOptions { kernel: kernel.into(), ..FitOptions::default() };
+            own.method = method.into();
+            own.train.max_iterations = 5;
+            let found = fit(&dataset(&x, &y), &own);
+            let found = found.unwrap_or_else(|error| panic!("{method}, {kernel}: {error}"));
+            let (mean, _) = found.predict(x.as_ref(), Of::Latent).expect("predictions");
+            let error = (0..n).map(|i| (mean[(i, 0)] - y[(i, 0)]).powi(2)).sum::<f64>() / n as f64;
+            assert!(error.sqrt() < 0.2, "{method}, {kernel}: {}", error.sqrt());
+        }
+    }
+}
+
 /// A period has many states: it is tried where its fundamental wave explains something.
 #[test]
 fn periods_are_tried_where_a_wave_gains() {
