@@ -107,9 +107,8 @@ pub struct FitOptions {
     /// Whether the values in it, with their bounds and priors, are in the data's units, such as a period in days; else they
     /// are on the model's scale, that of the standardised columns.
     pub kernel_in_data_units: bool,
-    /// Likelihood specification, such as `poisson` or `bernoulli(link=logit)`; by default what fits
-    /// the targets: `bernoulli` for two classes, `softmax` for more, else `gaussian`
-    /// ([`likelihood_for`]).
+    /// Likelihood specification, such as `poisson` or `bernoulli(link=logit)`; by default what fits the targets: `bernoulli` for
+    /// two classes, `softmax` for more, else `gaussian` ([`likelihood_for`]).
     pub likelihood: Option<String>,
     /// Mean function by name or as JSON; by default `zero` for standardised targets, else `constant`.
     pub mean: Option<String>,
