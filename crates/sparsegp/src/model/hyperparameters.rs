@@ -71,7 +71,8 @@ pub(crate) fn start_hyperparameters(model: &mut Model, values: &[f64]) -> Result
         if param.role().is_bulky() {
             return;
         }
-        let (own, tail) = std::mem::take(&mut rest).split_at_mut(param.len().min(rest.len()));
+        let all = std::mem::take(&mut rest);
+        let (own, tail) = all.split_at_mut(param.len().min(all.len()));
         rest = tail;
         let transform = param.transform();
         let (lower, upper) = transform.ends();

@@ -174,7 +174,7 @@ fn all() -> Vec<(String, Fitted)> {
     let diagonal =
         FitOptions { diagonal: true, batches: Some(batches), ..options("rbf + linear", "svgp") };
     all.push(("a diagonal covariance of q".into(), regression(&diagonal)));
-    // two functions with a root each, which variances above the prior have
+    // two functions with a q each
     let mut batches = BatchOptions { size: 20, ..BatchOptions::default() };
     batches.training.epochs = Some(2);
     batches.training.natural = None;
