@@ -499,7 +499,7 @@ fn precise_rows_on_a_steep_trend_are_fitted_by_default() {
         for kernel in ["matern32", "auto"] {
             let mut own = FitOptions { kernel: kernel.into(), ..FitOptions::default() };
             own.method = method.into();
-            own.train.max_iterations = 5;
+            own.train.max_iterations = 60;
             let found = fit(&dataset(&x, &y), &own);
             let found = found.unwrap_or_else(|error| panic!("{method}, {kernel}: {error}"));
             let (mean, _) = found.predict(x.as_ref(), Of::Latent).expect("predictions");
