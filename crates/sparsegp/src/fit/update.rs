@@ -147,8 +147,7 @@ pub fn update(
     let (inside, warnings) = (judged.inside, judged.warnings.clone());
     let mut report =
         UpdateReport { rows: dataset.rows, inside, warnings, ..UpdateReport::default() };
-    let mut clipped = 0;
-    let mut unsettled = 0;
+    let (mut clipped, mut unsettled) = (0, 0);
     for from in (0..n).step_by(PART) {
         watch(from, n)?;
         let part = cut(&rows, from, PART.min(n - from));
