@@ -3,7 +3,7 @@
     cargo build --bin sparsegp && python bench/series_follow.py
     python bench/series_follow.py --rows 10000 100000 --kernel "matern52 + periodic" --keep-rows all
 
-Every run is a process of its own, whose highest resident memory is that of the system's count.
+Every run is a separate process, whose peak resident memory the system counts.
 """
 
 from __future__ import annotations

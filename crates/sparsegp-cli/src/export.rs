@@ -3,7 +3,7 @@
 use crate::context::{Context, Reply};
 use crate::fail::{Fail, Result};
 use crate::outputs::refuse_overwriting;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
 use sparsegp::export::{Export, Format, name_like};
 use sparsegp::{atomic, io};
@@ -26,22 +26,10 @@ Exported are sparse and exact posteriors and averages over hyperparameters. Deep
 samplers are refused, and so are kernels without a formula here; the error says what to fit instead. The formula is
 compared with the model inside and far outside of the data, and refused where they differ by more than 1e-6.";
 
-/// What a file is written in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatChoice {
-    /// A header of C99
-    C,
-    /// A model of ONNX, for its runtimes
-    Onnx,
-}
-
-impl From<FormatChoice> for Format {
-    fn from(choice: FormatChoice) -> Self {
-        match choice {
-            FormatChoice::C => Format::C,
-            FormatChoice::Onnx => Format::Onnx,
-        }
-    }
+/// Reads the name of a format.
+fn named(text: &str) -> std::result::Result<Format, String> {
+    let names = || Format::ALL.map(Format::name).join(" or ");
+    Format::by_name(text).ok_or_else(|| format!("a format is {}", names()))
 }
 
 /// Options of `sparsegp export`.
@@ -53,9 +41,9 @@ pub struct ExportArgs {
     /// File to write; its ending (.h, .onnx) says the format
     #[arg(long, short, value_name = "FILE")]
     pub output: PathBuf,
-    /// Format, where the ending of the file does not say it
-    #[arg(long, value_enum)]
-    pub format: Option<FormatChoice>,
+    /// Format, where the ending of the file does not say it: c (a header of C99) or onnx (a model for the runtimes of ONNX)
+    #[arg(long, value_parser = named)]
+    pub format: Option<Format>,
     /// Beginning of all names in C; by default the name of the file
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -67,7 +55,7 @@ pub struct ExportArgs {
 /// The format that was asked for, or that the name of the file says.
 fn format(args: &ExportArgs) -> Result<Format> {
     let path = &args.output;
-    args.format.map(Format::from).or_else(|| Format::of_path(path)).ok_or_else(|| {
+    args.format.or_else(|| Format::of_path(path)).ok_or_else(|| {
         Fail::usage(format!(
             "{}: the ending says no format: name the file ….h or ….onnx, or give --format",
             path.display()
@@ -91,23 +79,13 @@ pub fn run(args: &ExportArgs, context: &Context) -> Result<Reply> {
     let content = export.to_bytes(format, &name)?;
     atomic::write_atomically(&args.output, &content)?;
     context.warn(export.remark().as_slice());
-    let inputs: Vec<_> = export
-        .inputs()
-        .into_iter()
-        .map(|own| json!({ "name": own.name, "kind": own.kind }))
-        .collect();
-    let outputs: Vec<_> = export
-        .outputs()
-        .into_iter()
-        .map(|own| json!({ "name": own.name, "columns": own.columns }))
-        .collect();
     let mut text = format!("written to {}; inputs in their order:\n", args.output.display());
     for (d, own) in export.inputs().iter().enumerate() {
         text += &format!("  x[{d}]  {}: {}\n", own.name, own.kind);
     }
     let json = json!({
         "command": "export", "model": args.model, "output": args.output, "format": format.name(), "name": name,
-        "inputs": inputs, "outputs": outputs, "bytes": content.len(),
+        "inputs": export.inputs(), "outputs": export.outputs(), "bytes": content.len(),
     });
     Ok(Reply { text, json, is_result: false })
 }

@@ -183,7 +183,7 @@ impl Form {
     /// The cells of a block, row by row, without those that are passed through; `source` is where its rows come from.
     ///
     /// # Errors
-    /// If a prediction is no number, with its row.
+    /// If a prediction is not a number, with its row.
     pub fn cells(&self, source: &str, fitted: &Fitted, block: &Block) -> Result<Vec<Vec<Cell>>> {
         let mut rows = match &self.parts[..] {
             [Part::Classes(labels)] => self.classes(labels, source, fitted, block)?,
@@ -241,7 +241,7 @@ impl Form {
             for part in &self.parts {
                 let Part::Number(p, _) = part else { continue };
                 let (mean, sd) = (known.mean[(i, *p)], known.variance[(i, *p)].sqrt());
-                // heavy tails may have no variance, which is no fault
+                // heavy tails may have no variance, which is not a fault
                 if !mean.is_finite() || sd.is_nan() || (gaussian && !sd.is_finite()) {
                     return Err(not_finite(source, block, i, mean, sd));
                 }

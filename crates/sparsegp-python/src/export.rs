@@ -31,17 +31,9 @@ pub fn export(
         let export = Export::new(&fitted)?;
         let content = export.to_bytes(format, &name)?;
         atomic::write_atomically(&path, &content)?;
-        let inputs: Vec<_> = export
-            .inputs()
-            .into_iter()
-            .map(|own| json!({ "name": own.name, "kind": own.kind }))
-            .collect();
-        let outputs: Vec<_> = export
-            .outputs()
-            .into_iter()
-            .map(|own| json!({ "name": own.name, "columns": own.columns }))
-            .collect();
-        Ok(json!({ "inputs": inputs, "outputs": outputs, "name": name, "remark": export.remark() }))
+        Ok(json!({
+            "inputs": export.inputs(), "outputs": export.outputs(), "name": name, "remark": export.remark(),
+        }))
     });
     found.map(|found| found.to_string())
 }

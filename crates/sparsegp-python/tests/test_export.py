@@ -88,7 +88,7 @@ def test_what_cannot_be_exported_is_refused(rows, tmp_path):
         export(model, tmp_path / "m.txt")
     with pytest.raises(ValueError, match="format must be one of"):
         export(model, tmp_path / "m.h", format="fortran")
-    with pytest.raises(ValueError, match="is no name of C"):
+    with pytest.raises(ValueError, match="is not a name of C"):
         export(model, tmp_path / "m.h", name="a b")
     with pytest.raises(FileNotFoundError):
         export(model, tmp_path / "nowhere" / "m.h")

@@ -84,8 +84,8 @@ pub struct FollowArgs {
     pub table: TableArgs,
 }
 
-/// Rows that a series keeps where nobody says how many: a window that holds what late rows, plots and rows left out ask for, and
-/// costs little to copy.
+/// Rows that a series keeps by default: a window that holds what late rows, plots and rows left out ask for, and costs little to
+/// copy.
 const KEPT: usize = 10_000;
 
 /// Quantiles of predictions that are written.

@@ -35,14 +35,14 @@ struct Asked {
 fn asked(body: &[u8]) -> Result<Asked, String> {
     let form = "give {\"rows\": [{\"column\": value, …}, …]}";
     let parsed: Value = serde_json::from_slice(body)
-        .map_err(|error| format!("the body is no JSON ({error}): {form}"))?;
+        .map_err(|error| format!("the body is not JSON ({error}): {form}"))?;
     let Value::Object(mut entries) = parsed else {
-        return Err(format!("the body is no object: {form}"));
+        return Err(format!("the body is not an object: {form}"));
     };
     let rows = match entries.remove("rows") {
         Some(Value::Array(rows)) if !rows.is_empty() => rows,
         Some(Value::Array(_)) => return Err("`rows` is empty: give at least one row".into()),
-        Some(_) => return Err(format!("`rows` is no list: {form}")),
+        Some(_) => return Err(format!("`rows` is not a list: {form}")),
         None => return Err(format!("there are no `rows`: {form}")),
     };
     let quantiles = match entries.remove("quantiles") {

@@ -91,7 +91,7 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, Answer> {
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(too_large()),
         Err(error) => {
-            return Err(Answer::refusal(400, format!("this is no request of HTTP: {error}")));
+            return Err(Answer::refusal(400, format!("this is not a request of HTTP: {error}")));
         }
     };
     let mut body = Body::default();
@@ -104,7 +104,7 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, Answer> {
                 // more digits than a number has are too large all the same
                 let own = digits.then(|| value.parse::<usize>().unwrap_or(usize::MAX));
                 if own.is_none() || body.length.is_some_and(|other| Some(other) != own) {
-                    let text = "the header `Content-Length` is no length: give the number of bytes of the body";
+                    let text = "the header `Content-Length` is not a length: give the number of bytes of the body";
                     return Err(Answer::refusal(400, text));
                 }
                 body.length = own;
@@ -148,7 +148,7 @@ fn more(stream: &mut TcpStream, until: Instant, bytes: &mut Vec<u8>) -> Result<b
 /// Reads a request; none where nothing was sent.
 ///
 /// # Errors
-/// The answer to what is no request, or too large a one.
+/// The answer to what is not a request, or is too large.
 pub fn read(stream: &mut TcpStream) -> Result<Option<Request>, Answer> {
     let until = Instant::now() + PATIENCE;
     let mut bytes = Vec::new();

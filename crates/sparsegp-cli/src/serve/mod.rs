@@ -77,7 +77,7 @@ fn serve(service: &Service, mut stream: TcpStream) {
     send(&mut stream, &answer);
 }
 
-/// Serves connections until there are no more to come.
+/// Serves connections until none are left to come.
 fn work(service: &Service, connections: &Mutex<Receiver<TcpStream>>) {
     loop {
         let next = connections.lock().unwrap_or_else(PoisonError::into_inner).recv();

@@ -91,7 +91,7 @@ impl Columns {
         for (i, row) in rows.iter().enumerate() {
             let at = |reason: String| format!("row {}: {reason}", i + 1);
             let Value::Object(cells) = row else {
-                return Err(at("it is no object: give {\"column\": value, …}".into()));
+                return Err(at("it is not an object: give {\"column\": value, …}".into()));
             };
             let mut q = 0;
             for column in &self.inputs {

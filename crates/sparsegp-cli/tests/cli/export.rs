@@ -94,7 +94,7 @@ fn classes_have_probabilities_and_refusals_their_remedies() {
     assert_eq!(bytes[..2], [0x08, 8]);
     folder.refused(2, "export c.st -o c.txt", &["says no format", "--format"]);
     folder.refused(2, "export c.st -o c.st", &["would be overwritten"]);
-    folder.refused(1, "export c.st -o d.h --name 2x", &["is no name of C", "model_2x"]);
+    folder.refused(1, "export c.st -o d.h --name 2x", &["is not a name of C", "model_2x"]);
     folder.refused(1, "export nothing.st -o d.h", &["nothing.st"]);
     folder.ok("fit pump.csv --target flow --ignore state,day,valve --method markov --kernel matern32 --max-iterations 5 -o s.st");
     folder.refused(1, "export s.st -o d.h", &["a closed formula", "use `exact` or `titsias2025`"]);

@@ -375,7 +375,8 @@ fn series_folder() -> Folder {
     folder
 }
 
-/// A run of a series that is killed goes on to the bits of one that is not, and both predict what a model of all rows does.
+/// A run of a series that is killed and resumed ends at the bits of one that is not, and both predict what a model of all rows
+/// does.
 #[test]
 fn a_series_lets_rows_go_and_predicts_as_if_all_were_there() {
     let folder = series_folder();

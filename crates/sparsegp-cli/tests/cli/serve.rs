@@ -177,13 +177,13 @@ fn what_is_wrong_is_answered_with_row_column_and_remedy() {
         json!({ "rows": [row, own] }).to_string()
     };
     for (body, part) in [
-        ("{".to_owned(), "the body is no JSON"),
-        (String::new(), "the body is no JSON"),
-        ("[1]".into(), "the body is no object"),
+        ("{".to_owned(), "the body is not JSON"),
+        (String::new(), "the body is not JSON"),
+        ("[1]".into(), "the body is not an object"),
         ("{}".into(), "there are no `rows`"),
         (json!({ "rows": [] }).to_string(), "`rows` is empty"),
-        (json!({ "rows": {} }).to_string(), "`rows` is no list"),
-        (json!({ "rows": [3] }).to_string(), "row 1: it is no object"),
+        (json!({ "rows": {} }).to_string(), "`rows` is not a list"),
+        (json!({ "rows": [3] }).to_string(), "row 1: it is not an object"),
         (json!({ "rows": [row], "quantile": [0.1] }).to_string(), "there is no `quantile`"),
         (json!({ "rows": [row], "quantiles": [1.1] }).to_string(), "between 0 and 1"),
         (json!({ "rows": [row], "latent": "yes" }).to_string(), "`latent` is true or false"),
@@ -194,8 +194,8 @@ fn what_is_wrong_is_answered_with_row_column_and_remedy() {
         (with("day", json!("soon")), "row 2: column `day`"),
         (with("colour", json!("pink")), "row 2: column `colour` `pink` is none of the categories"),
         (with("hours", json!(-1)), "row 2: column `hours` is -1"),
-        ("{\"rows\": [{\"size\": 1e999}]}".into(), "the body is no JSON"),
-        ("[".repeat(100_000), "the body is no JSON"),
+        ("{\"rows\": [{\"size\": 1e999}]}".into(), "the body is not JSON"),
+        ("[".repeat(100_000), "the body is not JSON"),
     ] {
         let (status, found) = server.ask("POST", "/predict", &body);
         let text = found["error"].as_str().unwrap();
@@ -250,7 +250,7 @@ fn several_ask_at_once() {
     let row =
         |size: f64| json!({ "rows": [{ "size": size, "day": "2021-03-01", "colour": "red" }] });
     let alone: Vec<Value> = (0..12).map(|i| server.predict(&row(f64::from(i)))).collect();
-    // one who begins and waits keeps nobody else
+    // who begins and waits does not keep others waiting
     let mut slow = TcpStream::connect(&server.address).unwrap();
     slow.write_all(b"POST /predict HTTP/1.1\r\n").unwrap();
     let (server_ref, row_ref) = (&server, &row);

@@ -6,7 +6,7 @@ use super::program::{Block, Lower, Program, Sum};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
-/// Characters from which on an expression gets a name of its own.
+/// Characters from which on an expression gets a name.
 const LONG: usize = 72;
 
 /// What is written around the formula.
@@ -238,7 +238,7 @@ fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block, needed: &
     let value = body.text_of(block.body, name);
     let _ = writeln!(body.text, "        v[j] = {value};\n    }}");
     body.of_line.clear();
-    // a solution takes the place of the values: of several each has values of its own
+    // a solution overwrites the values: of several each gets a copy
     let last = |sum: &Sum| matches!(sum, Sum::Solution(_) | Sum::Refined(..));
     let several = block.sums.iter().filter(|(s, sum)| needed.contains(s) && last(sum)).count() > 1;
     let mut sums: Vec<&(usize, Sum)> =
@@ -389,7 +389,7 @@ pub(super) fn header(program: &Program, header: &Header<'_>) -> String {
     }
     text.push('\n');
     text.push_str(&functions);
-    // another header of this name is no repetition of this one
+    // another header of this name is not a repetition of this one
     let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });

@@ -98,7 +98,7 @@ fn process(
     let columns = columns_of(own.points);
     if columns.len() != x.len() {
         return Err(Error::Invalid(format!(
-            "inducing variables of the kernel `{}` that are no points of its inputs cannot be exported: fit with points",
+            "inducing variables of the kernel `{}` that are not points of its inputs cannot be exported: fit with points",
             own.kernel.name()
         )));
     }
@@ -252,7 +252,7 @@ fn reported(
             if !latent {
                 own = observe::moments(&mut program.graph, form.likelihood, own)?;
             }
-            // of a function of the target each component has moments of its own
+            // each component has its own moments of a transformed target
             if own_units && transformed {
                 own = in_own_units(program, &fitted.scaler, p, own);
             }

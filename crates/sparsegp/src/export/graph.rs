@@ -106,7 +106,7 @@ pub(super) struct Depends {
 }
 
 /// All values.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Graph {
     nodes: Vec<(Op, Depends)>,
     known: HashMap<Op, Id>,
@@ -278,7 +278,7 @@ impl Graph {
         needed.iter().enumerate().filter(|(_, needed)| **needed).map(|(at, _)| Id(at)).collect()
     }
 
-    /// A value of a line, as one that has everything that depends on the line alone in columns of a table of its own. `columns`
+    /// A value of a line, as one that has everything that depends on the line only in columns of a new table. `columns`
     /// are those that there are.
     pub(super) fn tabulated(&mut self, body: Id, columns: &[Vec<f64>]) -> (Id, Vec<Vec<f64>>) {
         let lines = columns.first().map_or(0, Vec::len);

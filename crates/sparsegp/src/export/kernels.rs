@@ -356,7 +356,7 @@ fn coregion(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
         };
         all.push(graph.mul(is_row, value));
     }
-    // a number that is no label, which predictions refuse, is 0/0
+    // a number that is not a label, which predictions refuse, is 0/0
     let (value, known) = (graph.sum(all), graph.sum(matches));
     Ok(graph.div(value, known))
 }

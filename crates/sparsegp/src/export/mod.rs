@@ -40,6 +40,7 @@ use crate::error::{Error, Result};
 use crate::fit::Fitted;
 use crate::linalg::MatRef;
 use program::Program;
+use serde::Serialize;
 use serde_json::json;
 use std::path::Path;
 
@@ -91,7 +92,7 @@ impl Format {
 }
 
 /// An input of an exported function.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExportedInput {
     /// Its name: that of a column, or `column=category`.
     pub name: String,
@@ -100,7 +101,7 @@ pub struct ExportedInput {
 }
 
 /// What an exported function gives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExportedOutput {
     /// `mean` and `sd` of observations or `probabilities` of classes, `latent_mean`, `latent_sd`.
     pub name: &'static str,
@@ -243,7 +244,7 @@ impl<'a> Export<'a> {
     pub fn to_c(&self, name: &str) -> Result<String> {
         if !comment::is_name(name) {
             return Err(Error::Invalid(format!(
-                "`{name}` is no name of C: take letters, digits and `_`, a letter first, at most 40 and no keyword, as in `{}`",
+                "`{name}` is not a name of C: take letters, digits and `_`, a letter first, at most 40 and no keyword, as in `{}`",
                 comment::name_like(name)
             )));
         }
@@ -267,11 +268,13 @@ impl<'a> Export<'a> {
     /// [`Error::Invalid`] for so many points that it would be over 800 MB, and where inverses of factors, which take the
     /// place of triangular systems and are refined where need be, lose so many digits that it differs from the model by more than 10⁻⁶.
     pub fn to_onnx(&self) -> Result<Vec<u8>> {
+        // triangles become squares; before inverses are made
+        self.check_size(2 * self.program.numbers())?;
         let solved = |(_, sum): &(usize, program::Sum)| matches!(sum, program::Sum::Solution(_));
         let mut own = None;
         if self.program.blocks.iter().flat_map(|block| &block.sums).any(solved) {
             let solved = |refined: bool| {
-                let mut program = form::program(self.fitted)?;
+                let mut program = self.program.clone();
                 program.without_solutions(refined);
                 let part = if refined { check::OF_VARIANCE } else { check::STRICT };
                 check::check(&program, self.fitted, part)?;
@@ -280,25 +283,15 @@ impl<'a> Export<'a> {
             own = Some(solved(false).or_else(|_| solved(true))?);
         }
         let program = own.as_ref().unwrap_or(&self.program);
-        // triangles become squares
-        let numbers = 2 * program.numbers();
-        if numbers > MOST_IN_ONNX {
-            return Err(Error::Invalid(format!(
-                "the model would have {numbers} numbers, some {} MB: {}",
-                numbers / 125_000,
-                self.smaller()
-            )));
-        }
+        self.check_size(2 * program.numbers())?;
         let inputs = self.inputs();
         let outputs: serde_json::Map<String, serde_json::Value> = self
             .outputs()
             .into_iter()
             .map(|own| (own.name.to_owned(), json!(own.columns)))
             .collect();
-        let listed: Vec<_> =
-            inputs.iter().map(|own| json!({ "name": own.name, "kind": own.kind })).collect();
         let metadata = vec![
-            ("inputs", json!(listed).to_string()),
+            ("inputs", json!(inputs).to_string()),
             ("outputs", json!(outputs).to_string()),
             ("kernel", self.kernels()),
             ("likelihood", self.fitted.model.likelihood.name().to_owned()),
@@ -316,6 +309,18 @@ impl<'a> Export<'a> {
             metadata,
         };
         Ok(onnx::model(program, &about))
+    }
+
+    /// Refuses a model of ONNX of more numbers than it may have.
+    fn check_size(&self, numbers: usize) -> Result<()> {
+        if numbers <= MOST_IN_ONNX {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "the model would have {numbers} numbers, some {} MB: {}",
+            numbers / 125_000,
+            self.smaller()
+        )))
     }
 
     /// What makes an export smaller.

@@ -45,7 +45,7 @@ pub(super) struct Output {
 }
 
 /// All of it.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Program {
     pub(super) graph: Graph,
     pub(super) blocks: Vec<Block>,

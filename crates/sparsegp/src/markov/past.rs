@@ -1,4 +1,4 @@
-//! What rows say that are no longer there: the filter goes on from the state after the last of them.
+//! What rows say that have left: the filter continues from the state after the last of them.
 //!
 //! Given the state at a place, what comes after is independent of what came before. So the mean and the covariance of the state
 //! after the last of some rows, in the order of their places, are all that predictions from that place on, rows left out there and

@@ -113,8 +113,11 @@ fn inputs_and_outputs_have_names() {
     assert_eq!(outputs, names.map(|name| (name, both())));
     let one = Mat::zeros(1, 2);
     assert!(export.evaluate(one.as_ref()).unwrap_err().to_string().contains("3 columns"));
-    // what is no name of C
+    // what is not a name of C
     for wrong in ["", "for", "2x", "a b", "größe"] {
-        assert!(export.to_c(wrong).unwrap_err().to_string().contains("is no name of C"), "{wrong}");
+        assert!(
+            export.to_c(wrong).unwrap_err().to_string().contains("is not a name of C"),
+            "{wrong}"
+        );
     }
 }

@@ -174,6 +174,14 @@ fn all() -> Vec<(String, Fitted)> {
     let diagonal =
         FitOptions { diagonal: true, batches: Some(batches), ..options("rbf + linear", "svgp") };
     all.push(("a diagonal covariance of q".into(), regression(&diagonal)));
+    // two functions with roots that no product stands for: q is the prior still
+    let mut prior = FitOptions {
+        likelihood: Some("heteroscedastic".into()),
+        batches: None,
+        ..options("rbf", "svgp")
+    };
+    prior.train.max_iterations = 0;
+    all.push(("the prior of two functions".into(), regression(&prior)));
     // two functions with a q each
     let mut batches = BatchOptions { size: 20, ..BatchOptions::default() };
     batches.training.epochs = Some(2);

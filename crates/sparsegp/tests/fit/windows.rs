@@ -202,7 +202,7 @@ fn a_window_predicts_what_all_rows_do() {
     }
 }
 
-/// The model of the rows so far, read from a file in the midst of them, goes on to the same bits.
+/// The model of the rows so far, read from a file in the midst of them, ends at the same bits.
 #[test]
 fn files_go_on_to_the_same_bits() {
     for late in [true, false] {

@@ -67,8 +67,8 @@ impl Length {
 /// Days of an average year, in the calendar of Gregory XIII.
 const YEAR: f64 = 365.2425;
 
-/// Returns the days of a length of time such as `1y`, `3mo`, `1w` or `12h`, with years and months of average length; `None` for a text that
-/// is no such length.
+/// Returns the days of a length of time such as `1y`, `3mo`, `1w` or `12h`, with years and months of average length; `None` for another
+/// text.
 pub(crate) fn days_of(text: &str) -> Option<f64> {
     Some(match Length::with_unit(text)? {
         Length::Even(days) => days,

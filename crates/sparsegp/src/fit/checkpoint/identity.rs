@@ -460,6 +460,11 @@ mod tests {
             &settings(&other, &data()).expect("settings"),
         );
         assert!(told.expect("a difference").starts_with("its optimiser: L-BFGS, memory 10"));
+        // with another season the kernel is another
+        let seasons = FitOptions { seasons: vec!["1y".into()], ..FitOptions::default() };
+        let usual = of(&FitOptions::default());
+        let told = difference(&usual, &of(&seasons), &usual).expect("a difference");
+        assert_eq!(told, "its seasons: none, not 1y");
         // the state of a training has its rates: others would be ignored
         let mut other = FitOptions::default();
         if let Some(batches) = &mut other.batches {

@@ -69,7 +69,7 @@ fn read_past(tensors: &Reader<'_>) -> Result<Option<Past>> {
         let both = tensors.matrix(&state(starts.len()))?;
         let n = both.nrows();
         let Some(columns) = both.ncols().checked_sub(n).filter(|columns| *columns > 0) else {
-            return Err(foreign(format!("tensor `{}` is no state", state(starts.len()))));
+            return Err(foreign(format!("tensor `{}` is not a state", state(starts.len()))));
         };
         starts.push(Start {
             t: numbers[(0, 0)],

@@ -1,4 +1,4 @@
-//! New rows for a posterior that keeps its rows: it is conditioned on all of them, which is exact. A series goes on from its last
+//! New rows for a posterior that keeps its rows: it is conditioned on all of them, which is exact. A series is filtered on from its last
 //! state, and lets rows go that are far in the past: what they say of later places is that state.
 
 use super::{UpdateOptions, UpdateReport, judged, log_units, recorded};
@@ -108,7 +108,7 @@ fn conditioned(
     // rows that leave are the first
     let new = if keep.is_some() { sorted(new) } else { new };
     let all = together(model, old, &new, options.forget);
-    // weights that change are no rows behind others
+    // weights that change are not rows behind others
     let found = if options.forget < 1.0 { None } else { before.extended(model, &all)? };
     let found = match (found, before.past(), keep) {
         (Some(found), ..) => found,

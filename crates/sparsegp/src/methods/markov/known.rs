@@ -168,7 +168,7 @@ impl Conditional for Known {
         self.past.as_ref()
     }
 
-    /// Of Gaussian noise the filter goes on behind the last row. The sites of other likelihoods are of all kept rows together.
+    /// Under Gaussian noise the filter continues after the last row. The sites of other likelihoods are of all kept rows together.
     fn extended(&self, model: &Model, rows: &InMemory) -> Result<Option<Arc<dyn Conditional>>> {
         let (n, own) = (self.order.len(), model.likelihood.as_gaussian());
         let Some(own) = own.filter(|_| self.order.is_sorted()) else { return Ok(None) };
