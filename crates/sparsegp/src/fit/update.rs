@@ -43,7 +43,7 @@ pub struct UpdateOptions {
     /// Whether these move the inducing points too.
     pub train_points: bool,
     /// How many of the latest rows a model of method `markov` keeps, at least: of those before, what they say of later places stays.
-    /// 0 for all; none for 10 000, or all where `forget` is below 1.
+    /// 0 and none for all.
     pub keep_rows: Option<usize>,
 }
 
@@ -273,9 +273,6 @@ fn sites_of_rows(model: &Model, posterior: &Posterior) -> Result<Vec<Site>> {
 impl<'a> State<'a> {
     fn new(fitted: &'a Fitted, options: &UpdateOptions) -> Result<Self> {
         let (model, posterior) = (&fitted.model, &fitted.posterior);
-        if options.keep_rows.is_some_and(|keep| keep > 0) {
-            return Err(rows::keeps_all(model, "keeps inducing points in the place of its rows"));
-        }
         let refuse =
             |why: &str| Err(Error::Invalid(format!("this model takes up no new rows: {why}")));
         if model.likelihood.mixing().is_some() {

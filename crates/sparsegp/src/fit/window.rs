@@ -12,7 +12,18 @@ impl Fitted {
         let past = self.posterior.past()?;
         let mut x = Mat::from_fn(1, 1, |_, _| past.t());
         self.scaler.unscale_x(x.as_mut()).ok()?;
-        Some(self.place_text(x[(0, 0)]))
+        let place = x[(0, 0)];
+        let known = |text: &String| {
+            // of dates the last digits are cut
+            text.parse().is_ok_and(|value: f64| {
+                let mut x = Mat::from_fn(1, 1, |_, _| value);
+                self.scaler.scale_x(x.as_mut()).is_ok() && x[(0, 0)] >= past.t()
+            })
+        };
+        // what is written and read again may lie before it by rounding
+        let next = |k: i32| place + f64::from(k) * f64::EPSILON * place.abs();
+        let texts = || (0..4).map(|k| self.place_text(next(k)));
+        texts().find(known).or_else(|| texts().next())
     }
 
     /// A value of the only input, as its table has it.

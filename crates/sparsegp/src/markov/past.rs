@@ -46,8 +46,9 @@ impl Past {
             let n = of_latent(spaces, l).size();
             let columns = if all.len() == 1 { latents } else { 1 };
             let square = (own.covariance.nrows(), own.covariance.ncols()) == (n, n);
-            let spreads = (0..own.covariance.nrows()).all(|i| own.covariance[(i, i)] >= 0.0);
-            square && spreads && (own.mean.nrows(), own.mean.ncols()) == (n, columns)
+            square
+                && is_covariance(&own.covariance)
+                && (own.mean.nrows(), own.mean.ncols()) == (n, columns)
         };
         let several = spaces.len() > 1 && all.len() == 1 && latents > 1;
         let counts = all.len() == 1 || all.len() == latents;
@@ -58,6 +59,16 @@ impl Past {
             )),
         }
     }
+}
+
+/// Whether a square matrix is symmetric with correlations that there can be, but for rounding.
+fn is_covariance(c: &Mat<f64>) -> bool {
+    let n = c.nrows().min(c.ncols());
+    let both = |i: usize, j: usize| {
+        let most = (c[(i, i)] * c[(j, j)]).sqrt();
+        (c[(i, j)] - c[(j, i)]).abs() <= 1e-9 * most && c[(i, j)].abs() <= (1.0 + 1e-6) * most
+    };
+    (0..n).all(|i| c[(i, i)] >= 0.0 && (0..i).all(|j| both(i, j)))
 }
 
 impl Start {

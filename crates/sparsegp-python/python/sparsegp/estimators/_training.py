@@ -138,9 +138,9 @@ class Trained(Learnt):
         train_points : bool, default=False
             Whether these iterations move the inducing points too.
         keep_rows : int, optional
-            How many of its latest rows a model of method ``"markov"`` keeps, at least; 0 for all, by default 10 000 (all with
-            ``forget`` below 1). Of those before it keeps what they say of later times, so that predictions from there on are
-            those of all rows; earlier times are refused.
+            How many of its latest rows a model of method ``"markov"`` keeps, at least; by default, and with 0, all. Of those
+            before it keeps what they say of later times, so that predictions from there on are those of all rows; earlier times
+            are refused.
         **rows
             What ``partial_fit`` takes beside ``X`` and ``y``, such as ``sample_weight``.
 
