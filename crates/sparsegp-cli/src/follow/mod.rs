@@ -128,7 +128,44 @@ struct Following<'a> {
     said: Vec<String>,
 }
 
-impl Following<'_> {
+impl<'a> Following<'a> {
+    /// Begins a stream of which some rows were taken before.
+    fn new(
+        args: &'a FollowArgs,
+        context: &'a Context,
+        fitted: Fitted,
+        taken: Followed,
+    ) -> Result<Self> {
+        let form = args.predictions.as_ref().map(|_| {
+            let ids = [observed(&fitted), args.id.clone()].concat();
+            Form::new(&fitted, Of::Observations, &ids, quantiles(&fitted))
+        });
+        // what is wrong with the names is known before anything is learnt
+        form.as_ref().map(Form::header).transpose()?;
+        Ok(Self {
+            args,
+            context,
+            running: Running::new(&fitted)?,
+            fitted,
+            drift: Drift::default(),
+            changes: Vec::new(),
+            starts: [0; 2],
+            recent: (0.0, 0),
+            form,
+            sink: None,
+            taken,
+            waiting: (0.0, 0),
+            unsaved: false,
+            learnt: 0,
+            dropped: 0,
+            added: 0,
+            uncovered: 0,
+            bound: 0.0,
+            batches: 0,
+            said: Vec::new(),
+        })
+    }
+
     /// Returns what to say while rows are learnt, after so much time.
     fn progress(&self, elapsed: Duration) -> String {
         let rate = self.learnt as f64 / elapsed.as_secs_f64().max(1e-9);
@@ -296,34 +333,7 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
     let mut lines = Lines::open(&args.data, &stopped)?;
     let begun = begin::begin(args, &fitted, &mut lines, &before, context)?;
     let (skipped, resumed) = (begun.taken.rows, begun.resumed.as_ref());
-    let form = args.predictions.as_ref().map(|_| {
-        let ids = [observed(&fitted), args.id.clone()].concat();
-        Form::new(&fitted, Of::Observations, &ids, quantiles(&fitted))
-    });
-    // what is wrong with the names is known before anything is learnt
-    form.as_ref().map(Form::header).transpose()?;
-    let mut own = Following {
-        args,
-        context,
-        running: Running::new(&fitted)?,
-        fitted,
-        drift: Drift::default(),
-        changes: Vec::new(),
-        starts: [0; 2],
-        recent: (0.0, 0),
-        form,
-        sink: None,
-        taken: begun.taken.clone(),
-        waiting: (0.0, 0),
-        unsaved: false,
-        learnt: 0,
-        dropped: 0,
-        added: 0,
-        uncovered: 0,
-        bound: 0.0,
-        batches: 0,
-        said: Vec::new(),
-    };
+    let mut own = Following::new(args, context, fitted, begun.taken.clone())?;
     let (started, mut saved) = (Instant::now(), Instant::now());
     let mut ticker = Ticker::new(context);
     let patience = Some(Duration::from_secs_f64(args.patience));
