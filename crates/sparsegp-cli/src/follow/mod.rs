@@ -8,7 +8,7 @@ mod reply;
 mod sink;
 
 use crate::context::{Context, Reply};
-use crate::data::{BLOCK, MissingChoice};
+use crate::data::{BLOCK, MissingChoice, Opened};
 use crate::fail::{Fail, Result};
 use crate::format::{count, number};
 use crate::outputs::{has_extension, refuse_overwriting};
@@ -23,10 +23,12 @@ use known::Followed;
 use lines::{Lines, Waited};
 use part::Part;
 use sink::Sink;
+use sparsegp::data::Mask;
 use sparsegp::fit::{Fitted, Of};
 use sparsegp::online::Drift;
 use sparsegp::{atomic, io};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const AFTER: &str = "\
@@ -121,6 +123,8 @@ struct Following<'a> {
     /// Rows of this run: learnt, left out; points that were added, rows that found none.
     learnt: usize,
     dropped: usize,
+    /// Rows that came too late for a series.
+    late: usize,
     added: usize,
     uncovered: usize,
     bound: f64,
@@ -158,6 +162,7 @@ impl<'a> Following<'a> {
             unsaved: false,
             learnt: 0,
             dropped: 0,
+            late: 0,
             added: 0,
             uncovered: 0,
             bound: 0.0,
@@ -208,6 +213,7 @@ impl<'a> Following<'a> {
 
     fn rows_of(&mut self, part: &Part, count: usize) -> Result<()> {
         let opened = part.open(self.args, &self.fitted, self.args.missing.into())?;
+        let Some(opened) = self.in_time(opened, count)? else { return Ok(()) };
         opened.check(&*self.fitted.model.likelihood)?;
         let (dataset, dropped) = opened.on_scale_of(&self.fitted)?;
         let (mut loss, mut scored) = (0.0, 0);
@@ -240,7 +246,7 @@ impl<'a> Following<'a> {
             sparsegp::fit::update(&self.fitted, &dataset, &options, &mut |_, _| Ok(()))
                 .map_err(LearnArgs::fail)?;
         self.fitted = updated;
-        self.say_once();
+        self.say_once(&self.fitted.warnings.clone());
         self.learnt += report.rows;
         self.dropped += dropped;
         self.added += report.added;
@@ -251,10 +257,33 @@ impl<'a> Following<'a> {
         Ok(())
     }
 
-    /// Warnings of an update that were not said before, whatever their numbers.
-    fn say_once(&mut self) {
+    /// Leaves rows out that a series knows nothing of, because they lie before others that have left it; none where all do. A
+    /// stream with such a row could not be followed any further otherwise.
+    fn in_time(&mut self, mut opened: Opened, rows: usize) -> Result<Option<Opened>> {
+        let Some(from) = self.fitted.kept_from() else { return Ok(Some(opened)) };
+        let mut late = vec![false; rows];
+        for block in opened.train.blocks(BLOCK, None)? {
+            let block = block?;
+            let known = self.fitted.lie_before_kept(block.x.as_ref())?;
+            block.rows.iter().zip(known).for_each(|(row, own)| late[*row] = own);
+        }
+        let number = late.iter().filter(|own| **own).count();
+        if number == 0 {
+            return Ok(Some(opened));
+        }
+        self.late += number;
+        self.say_once(&[format!(
+            "left out {} of the stream before {from}, up to where others have left the model: --keep-rows keeps more",
+            count(number, "row")
+        )]);
+        opened.train = opened.train.rows_where(Arc::new(Mask::new("late rows", late)), false);
+        Ok((number < rows).then_some(opened))
+    }
+
+    /// Warnings that were not said before, whatever their numbers.
+    fn say_once(&mut self, warnings: &[String]) {
         let plain = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
-        for warning in self.fitted.warnings.clone() {
+        for warning in warnings.to_vec() {
             if !self.said.iter().any(|said| plain(said) == plain(&warning)) {
                 self.context.warn(std::slice::from_ref(&warning));
                 self.said.push(warning);

@@ -52,6 +52,7 @@ pub fn reply(own: &Following<'_>, skipped: usize, spent: Duration) -> Result<Rep
         "rows_in_all": own.fitted.rows,
         "skipped": skipped,
         "dropped": own.dropped,
+        "late": own.late,
         "batches": own.batches,
         "seconds": spent,
         "points": points,

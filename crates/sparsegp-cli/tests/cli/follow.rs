@@ -441,6 +441,11 @@ fn a_series_lets_rows_go_and_predicts_as_if_all_were_there() {
     let words = ["`t` is 310.25", "have left", "keep_rows"];
     folder.refused(1, "update f.safetensors early.csv -o u.safetensors", &words);
     folder.refused(1, "predict f.safetensors early.csv", &words);
+    // a stream continues without them
+    let told = folder.json("follow f.safetensors early.csv --predictions e.csv -o u.safetensors");
+    let counts = ["late", "rows"].map(|name| told[name].as_u64().unwrap());
+    assert_eq!((counts, folder.read("e.csv").lines().count()), ([1, 1], 2), "{told}");
+    assert!(told["warnings"].to_string().contains("left out 1 row of the stream before"), "{told}");
     folder.refused(1, "sample f.safetensors early.csv", &words);
     folder.refused(
         2,

@@ -43,6 +43,18 @@ impl Fitted {
         }
     }
 
+    /// Returns which rows (B×D, in the data's units) lie before those that have left the model, so that it neither predicts nor
+    /// learns there; none where all rows are kept.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for another number of columns.
+    pub fn lie_before_kept(&self, x: MatRef<'_, f64>) -> Result<Vec<bool>> {
+        let Some(past) = self.posterior.past() else { return Ok(vec![false; x.nrows()]) };
+        let mut scaled = x.to_owned();
+        self.scaler.scale_x(scaled.as_mut())?;
+        Ok((0..x.nrows()).map(|i| scaled[(i, 0)] < past.t()).collect())
+    }
+
     /// Refuses rows of the model's scale that lie before those that it predicts at.
     ///
     /// # Errors
