@@ -63,7 +63,7 @@ fn columns(all: &[Vec<f64>], from: usize, count: usize) -> Vec<Vec<f64>> {
 fn compare(folder: &Path, case: &str, fitted: &Fitted) {
     let export = Export::new(fitted).unwrap();
     let header = export.to_c("model_1").unwrap();
-    if case == "the prior of two functions" {
+    if case == "wide variances of two functions" {
         assert!(header.contains("model_1_solution(") && header.contains("model_1_image("));
     }
     let x = rows_for(fitted.input_names.len());

@@ -1,5 +1,6 @@
 //! Models to export, and what they predict.
 
+use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
 use sparsegp::export::Export;
 use sparsegp::fit::{
@@ -102,6 +103,23 @@ pub fn assert_same(
     }
 }
 
+/// A model whose q is wider than the prior, with other means and widths for every function.
+fn widened(mut fitted: Fitted) -> Fitted {
+    for (path, param) in fitted.model.params_mut() {
+        let value = |(i, v): (usize, &f64)| match path.as_str() {
+            "q.mu" => (0.7 * i as f64).sin(),
+            _ => v * (1.3 + 0.1 * (0.3 * i as f64).cos()),
+        };
+        if path == "q.mu" || path == "q.sqrt" {
+            let values: Vec<f64> = param.value().iter().enumerate().map(value).collect();
+            param.set(&path, &values).unwrap();
+        }
+    }
+    let rows = InMemory::new(inputs(2), Mat::zeros(2, 1)).unwrap();
+    fitted.posterior = fitted.model.posterior(&Cpu::default(), &rows).unwrap();
+    fitted
+}
+
 /// All models whose formulas are compared, with what they are.
 pub static ALL: LazyLock<Vec<(String, Fitted)>> = LazyLock::new(all);
 
@@ -174,14 +192,14 @@ fn all() -> Vec<(String, Fitted)> {
     let diagonal =
         FitOptions { diagonal: true, batches: Some(batches), ..options("rbf + linear", "svgp") };
     all.push(("a diagonal covariance of q".into(), regression(&diagonal)));
-    // two functions with roots that no product stands for: q is the prior still
+    // two functions with variances above those of the prior
     let mut prior = FitOptions {
         likelihood: Some("heteroscedastic".into()),
         batches: None,
         ..options("rbf", "svgp")
     };
     prior.train.max_iterations = 0;
-    all.push(("the prior of two functions".into(), regression(&prior)));
+    all.push(("wide variances of two functions".into(), widened(regression(&prior))));
     // two functions with a q each
     let mut batches = BatchOptions { size: 20, ..BatchOptions::default() };
     batches.training.epochs = Some(2);
