@@ -283,10 +283,10 @@ impl<'a> Following<'a> {
     /// Warnings that were not said before, whatever their numbers.
     fn say_once(&mut self, warnings: &[String]) {
         let plain = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
-        for warning in warnings.to_vec() {
-            if !self.said.iter().any(|said| plain(said) == plain(&warning)) {
-                self.context.warn(std::slice::from_ref(&warning));
-                self.said.push(warning);
+        for warning in warnings {
+            if !self.said.iter().any(|said| plain(said) == plain(warning)) {
+                self.context.warn(std::slice::from_ref(warning));
+                self.said.push(warning.clone());
             }
         }
     }
