@@ -229,6 +229,10 @@ impl Observer for Progress<'_> {
             Event::Inducing { count } => {
                 self.announce(&format!("choosing {count} inducing points"))
             }
+            Event::Neighbours { rows } => {
+                let what = format!("comparing inducing points with neighbours on {rows} rows");
+                self.announce(&what);
+            }
             Event::Training => {}
             Event::Restart { restart, of, best } => {
                 let best = best.map_or(String::new(), |best| {

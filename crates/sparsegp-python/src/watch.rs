@@ -123,6 +123,7 @@ impl<T> Observer for Sending<'_, T> {
             Event::Pilot { rows } => Some(json!({ "event": "pilot", "rows": rows })),
             Event::Training | Event::Targets { .. } => None,
             Event::Inducing { count } => Some(json!({ "event": "inducing", "count": count })),
+            Event::Neighbours { rows } => Some(json!({ "event": "neighbours", "rows": rows })),
             Event::Restart { restart, of, best } => Some(json!({
                 "event": "restart", "restart": restart, "restarts": of, "best": best,
             })),

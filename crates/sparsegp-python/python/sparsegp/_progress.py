@@ -72,6 +72,8 @@ class Progress:
             self._write(event["reason"])
         elif kind == "inducing":
             self._write(f"choosing {event['count']} inducing points")
+        elif kind == "neighbours":
+            self._write(f"comparing inducing points with neighbours on {event['rows']} rows")
         elif kind == "iteration" and self.first is not None:
             if event["held_out"] is not None:
                 self.held_out = f", log density of rows aside {event['held_out']:.4g}"

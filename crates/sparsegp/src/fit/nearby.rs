@@ -9,9 +9,10 @@ use super::choice::{Choice, Known};
 use super::{AUTO_EXACT, Dataset, FitOptions, choice};
 use crate::data::Source;
 use crate::engine::Engine;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::methods;
 use crate::model::Model;
+use crate::train::{Event, Observer};
 use crate::vecchia::Metric;
 
 /// The method that conditions on neighbours.
@@ -19,6 +20,8 @@ pub(super) const METHOD: &str = "vecchia";
 
 /// Rows up to which they are tried: all are in memory, with their neighbours.
 const MOST_ROWS: usize = 1_000_000;
+/// Share of a time limit that may be used before they are tried: the rest belongs to the training.
+const MOST_TIME: f64 = 0.25;
 
 /// Returns whether neighbours may be tried for these rows.
 pub(super) fn possible(dataset: &Dataset, options: &FitOptions) -> bool {
@@ -39,13 +42,14 @@ fn value(model: &Model, engine: &dyn Engine, rows: &dyn Source) -> Result<Option
 }
 
 /// Returns a model of neighbours, and why, where its log density is above the collapsed bound of a start with inducing points.
-/// `direct` is a start that knows nothing of points.
+/// `direct` is a start that knows nothing of points. Within a time limit they are tried only where most of it is left.
 pub(super) fn nearer(
     sparse: &Model,
     direct: Model,
     (known, choice): (Known<'_>, &Choice),
     engine: &dyn Engine,
     rows: &dyn Source,
+    observer: &mut dyn Observer,
 ) -> Result<Option<(Model, Choice)>> {
     let bounds = ["titsias2025", "svgp2025"];
     if !known.nearby || !bounds.contains(&choice.entry.name) {
@@ -60,6 +64,12 @@ pub(super) fn nearer(
         || near.method.check(&near).is_err()
     {
         return Ok(None);
+    }
+    if observer.time_used().is_some_and(|used| used > MOST_TIME) {
+        return Ok(None);
+    }
+    if observer.event(Event::Neighbours { rows: rows.rows() }).is_break() {
+        return Err(Error::Interrupted);
     }
     let collapsed = methods::find("titsias2025")?.method;
     let sparse = Model { method: collapsed, q: None, ..sparse.clone() };
@@ -86,6 +96,15 @@ mod tests {
     use crate::linalg::Mat;
     use crate::rng::{stream, uniform};
     use std::f64::consts::TAU;
+
+    /// A time limit of which a third is used.
+    struct Late;
+
+    impl Observer for Late {
+        fn time_used(&self) -> Option<f64> {
+            Some(0.33)
+        }
+    }
 
     /// More rows of three inputs in a cube of side 100 than exact inference takes, of waves whose lengths are `shortest` or more.
     fn table(shortest: f64) -> Dataset {
@@ -118,6 +137,8 @@ mod tests {
         assert!(name == "vecchia" && reason.contains("nats a row higher"), "{name}: {reason}");
         assert_eq!(method(&rough, &options, 1), (name, reason));
         assert_eq!(method(&smooth, &options, 0).0, "titsias2025");
+        let late = prepare_start(&rough, &options, &Cpu::default(), &mut Late, 0).expect("a start");
+        assert_eq!(late.model.method.name(), "titsias2025");
         let asked = FitOptions { inducing: Some(100), ..options };
         assert_eq!(method(&rough, &asked, 0).0, "titsias2025");
     }

@@ -406,7 +406,10 @@ impl Search<'_> {
             let direct;
             (model, direct) = placing.place(model, first, all, &mut warnings, observer)?;
             let both = (self.known, &choice);
-            if judges && let Some(near) = nearby::nearer(&model, direct, both, engine, self.rows)? {
+            if judges
+                && let Some(near) =
+                    nearby::nearer(&model, direct, both, engine, self.rows, observer)?
+            {
                 (model, choice) = near;
                 judged.clear();
             }

@@ -211,6 +211,11 @@ pub enum Event<'a> {
         /// How many.
         count: usize,
     },
+    /// Inducing points are being compared with nearest neighbours on so many rows.
+    Neighbours {
+        /// How many.
+        rows: usize,
+    },
     /// The training of the model that was prepared begins.
     Training,
     /// A training from another start begins ([`crate::fit::FitOptions::restarts`]).
