@@ -90,6 +90,12 @@ SECTIONS: list[tuple[str, list[str]]] = [
 
 # pages below a page
 PARTS: dict[str, list[str]] = {
+    "docs/benchmarks.md": [
+        "docs/benchmarks/models.md",
+        "docs/benchmarks/defaults.md",
+        "docs/benchmarks/sampling.md",
+        "docs/benchmarks/machines.md",
+    ],
     "docs/gallery/README.md": [
         "docs/gallery/curve.md",
         "docs/gallery/noise.md",
