@@ -335,11 +335,14 @@ fn check_on_a_grid(
 ) -> Found {
     const NODES: i32 = 20_000;
     let deviation = variance.sqrt();
+    let nodes: Vec<f64> =
+        (-NODES..=NODES).map(|k| 10.0 * f64::from(k) / f64::from(NODES)).collect();
+    let f: Vec<f64> = nodes.iter().map(|t| mean + deviation * t).collect();
+    let mut logs = vec![f64::NAN; f.len()];
+    likelihood.log_probs(&vec![target; f.len()], &f, &mut logs);
     let (mut log, mut density) = (0.0, 0.0);
-    for k in -NODES..=NODES {
-        let t = 10.0 * f64::from(k) / f64::from(NODES);
+    for (t, own) in nodes.iter().zip(&logs) {
         let weight = (-0.5 * t * t).exp() / TAU.sqrt() * 10.0 / f64::from(NODES);
-        let own = likelihood.log_prob(target, &[mean + deviation * t]);
         log += weight * own;
         density += weight * own.exp();
     }

@@ -12,9 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from . import _core
 
-# formats by the endings of files
-_ENDINGS = {".h": "c", ".onnx": "onnx"}
-
 
 @dataclass(frozen=True)
 class Exported:
@@ -92,21 +89,13 @@ def export(
             "whose inputs are then those of the exported function"
         )
     place = os.fspath(path)
-    own = _ENDINGS.get(os.path.splitext(place)[1].lower()) if format is None else format
-    known = sorted(set(_ENDINGS.values()))
-    if own is None or own not in known:
-        raise ValueError(
-            f"format must be one of {known}, not {own!r}"
-            if format is not None
-            else f"the ending of {place!r} says no format: name the file with one of {sorted(_ENDINGS)}, or give format"
-        )
     check_is_fitted(estimator, "fitted_")
-    found = json.loads(_core.export(estimator.fitted_, place, format=own, name=name))
+    found = json.loads(_core.export(estimator.fitted_, place, format=format, name=name))
     if found["remark"] is not None:
         warnings.warn(found["remark"], UserWarning, stacklevel=2)
     return Exported(
         place,
-        own,
+        found["format"],
         found["name"],
         [one["name"] for one in found["inputs"]],
         {one["name"]: one["kind"] for one in found["inputs"]},

@@ -8,7 +8,7 @@
 
 use super::spreads;
 use crate::data::InMemory;
-use crate::likelihoods::{Likelihood, Target};
+use crate::likelihoods::{Likelihood, Target, together::at_once};
 use crate::linalg::{Mat, column};
 use crate::rng;
 
@@ -189,6 +189,10 @@ fn together(x: &Mat<f64>, spreads: &[f64], g: &[f64]) -> Option<Alike> {
 /// Returns gᵢ for every latent function of a likelihood, N×L, at latent means `mean` (N×L in all);
 /// 0 where a target is missing.
 pub(super) fn slopes(likelihood: &dyn Likelihood, mean: &Mat<f64>, rows: &InMemory) -> Mat<f64> {
+    at_once(likelihood, |likelihood| slopes_by(likelihood, mean, rows))
+}
+
+fn slopes_by(likelihood: &dyn Likelihood, mean: &Mat<f64>, rows: &InMemory) -> Mat<f64> {
     let (n, each) = (rows.x.nrows(), likelihood.latents());
     let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
     let mut slopes = Mat::<f64>::zeros(n, each * rows.y.ncols());

@@ -299,6 +299,12 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     /// log p(y | f).
     fn log_prob(&self, target: Target, f: &[f64]) -> f64;
 
+    /// log p(y | f) of several rows, with latent values row by row (N×K).
+    fn log_probs(&self, targets: &[Target], f: &[f64], out: &mut [f64]) {
+        let rows = f.chunks_exact(self.latents()).zip(targets);
+        out.iter_mut().zip(rows).for_each(|(log, (f, target))| *log = self.log_prob(*target, f));
+    }
+
     /// log p(y | f) with its slopes by f into `slope` (K numbers). By default [`Likelihood::expect`] where
     /// f is known.
     fn log_prob_slope(&self, target: Target, f: &[f64], slope: &mut [f64]) -> f64 {

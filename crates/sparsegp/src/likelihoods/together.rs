@@ -27,6 +27,19 @@ pub(crate) struct Rows<'a> {
     asked: Mutex<Asked>,
 }
 
+/// Does some work with a likelihood; twice, with expectations and slopes of log p computed together, where that costs less.
+pub(crate) fn at_once<T>(
+    likelihood: &dyn Likelihood,
+    mut work: impl FnMut(&dyn Likelihood) -> T,
+) -> T {
+    if !likelihood.in_blocks() {
+        return work(likelihood);
+    }
+    let rows = Rows::of(likelihood);
+    work(&rows);
+    work(&rows.answer())
+}
+
 impl<'a> Rows<'a> {
     /// Notes what is asked for from now on.
     pub(crate) fn of(likelihood: &'a dyn Likelihood) -> Self {

@@ -13,7 +13,8 @@
 use super::setting::{Setting, Target};
 use crate::distributions::{Mixing, Tilted};
 use crate::error::{Error, Result};
-use crate::likelihoods::{Slopes, augmented::Form};
+use crate::likelihoods::together::at_once;
+use crate::likelihoods::{Likelihood, Slopes, augmented::Form};
 use crate::linalg::{Mat, column, column_mut};
 use crate::model::Model;
 use rand_distr::{Distribution, StandardNormal};
@@ -196,6 +197,10 @@ impl<'a> Joint<'a> {
 
     /// Σ log p(yᵢ | fᵢ), or its mean over f given u, with slopes by f.
     fn original(&mut self) -> f64 {
+        at_once(&*self.setting.model.likelihood, |likelihood| self.original_by(likelihood))
+    }
+
+    fn original_by(&mut self, likelihood: &dyn Likelihood) -> f64 {
         let (setting, own) = (self.setting, &mut self.own);
         let mut sum = 0.0;
         for &(i, p) in &self.observed {
@@ -205,7 +210,6 @@ impl<'a> Joint<'a> {
                 own.f[k] = self.f[(i, start + k)];
                 own.variance[k] = setting.averaged(i, start + k);
             }
-            let likelihood = &setting.model.likelihood;
             sum += if own.variance.iter().all(|v| *v == 0.0) {
                 likelihood.log_prob_slope(target, &own.f, &mut own.slope)
             } else {

@@ -142,6 +142,9 @@ impl<'a> Setting<'a> {
     /// Σ log p(yᵢ | fᵢ), or the bound ℓ on its mean over f given u where the law takes that.
     pub(super) fn log_likelihood(&self, f: &Mat<f64>) -> f64 {
         let (likelihood, k) = (&self.model.likelihood, self.each);
+        if likelihood.in_blocks() {
+            return self.log_likelihood_together(f);
+        }
         let (mut own, mut variance) = (vec![0.0; k], vec![0.0; k]);
         let (mut slope, mut by_variance) = (vec![0.0; k], vec![0.0; k]);
         let mut params = vec![0.0; likelihood.num_params()];
@@ -166,6 +169,21 @@ impl<'a> Setting<'a> {
             }
         }
         sum
+    }
+
+    /// The same, with all rows of a likelihood of its own making at once; these have no augmented form.
+    fn log_likelihood_together(&self, f: &Mat<f64>) -> f64 {
+        let (mut targets, mut values) = (Vec::new(), Vec::new());
+        for p in 0..self.rows.y.ncols() {
+            for i in 0..f.nrows() {
+                let Some(target) = self.observed(i, p) else { continue };
+                targets.push(target);
+                values.extend((0..self.each).map(|j| f[(i, p * self.each + j)]));
+            }
+        }
+        let mut logs = vec![f64::NAN; targets.len()];
+        self.model.likelihood.log_probs(&targets, &values, &mut logs);
+        logs.iter().sum()
     }
 
     /// Number of whitened variables of every latent function.

@@ -6,7 +6,7 @@ use crate::flow::particles::Particles;
 use crate::flow::subsample::Subsample;
 use crate::flow::target::{Target, check_dim};
 use crate::kernels::{self, Kernel, of_latent, points_fit};
-use crate::likelihoods::{self, Likelihood, Slopes};
+use crate::likelihoods::{self, Likelihood, Slopes, together::at_once};
 use crate::linalg::{
     Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, add_row_dots, by_columns, column,
     column_mut, gemm, not_below_0, product, sum_of_products,
@@ -228,6 +228,19 @@ impl Whitened {
     /// Latent values of the rows in sight become slopes of Σ w E[log p] by them (B numbers of every latent function,
     /// one after the other); twice the slopes by variances go into `curves`, if asked for. Returns the sum.
     fn expect(&self, f: &mut [f64], mut curves: Option<&mut [f64]>) -> f64 {
+        let values = f.to_vec();
+        at_once(&*self.likelihood, |likelihood| {
+            f.copy_from_slice(&values);
+            self.expect_by(likelihood, f, curves.as_deref_mut())
+        })
+    }
+
+    fn expect_by(
+        &self,
+        likelihood: &dyn Likelihood,
+        f: &mut [f64],
+        mut curves: Option<&mut [f64]>,
+    ) -> f64 {
         let (each, count) = (self.likelihood.latents(), self.subsample.count());
         let (mut means, mut variances) = (vec![0.0; each], vec![0.0; each]);
         let (mut by_mean, mut by_variance) = (vec![0.0; each], vec![0.0; each]);
@@ -251,14 +264,14 @@ impl Whitened {
                 let weight = self.weights.get(row).copied().unwrap_or(1.0);
                 let known = curves.is_none() && variances.iter().all(|v| *v == 0.0);
                 let value = if known {
-                    self.likelihood.log_prob_slope(target, &means, &mut by_mean)
+                    likelihood.log_prob_slope(target, &means, &mut by_mean)
                 } else {
                     let out = Slopes {
                         mean: &mut by_mean,
                         variance: &mut by_variance,
                         params: &mut params,
                     };
-                    self.likelihood.expect(target, &means, &variances, out)
+                    likelihood.expect(target, &means, &variances, out)
                 };
                 sum += weight * value;
                 for k in 0..each {

@@ -1,6 +1,6 @@
 //! Slopes by central differences of the values.
 
-use super::{Covariance, General};
+use super::General;
 use crate::kernels::Cotangents;
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, dot};
 use crate::params::{Param, STEP};
@@ -24,7 +24,7 @@ fn moved(rows: MatRef<f64>, q: usize, h: f64) -> Mat<f64> {
     moved
 }
 
-impl<C: Covariance> General<C> {
+impl General {
     /// Adds the slopes of a sum that depends on the parameters.
     fn along_parameters(&self, slopes: &mut [f64], sum: impl Fn(&[&[f64]]) -> f64) {
         Param::differences(&self.params, sum, |at, up, down, apart| {

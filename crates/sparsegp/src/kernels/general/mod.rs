@@ -51,6 +51,7 @@ use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, mirror_lower};
 use crate::params::{Param, Role, Transform, Visitor, VisitorMut};
 use faer::reborrow::ReborrowMut;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// Where [`Covariance::pull_back`] adds slopes.
 pub struct Slopes<'a> {
@@ -66,7 +67,7 @@ pub struct Slopes<'a> {
 ///
 /// Inputs have the d active columns alone. `parameters` are values in the order of [`Covariance::parameters`]. Methods may be
 /// called from several threads at once.
-pub trait Covariance: Clone + Send + Sync + std::fmt::Debug + 'static {
+pub trait Covariance: Send + Sync + std::fmt::Debug + 'static {
     /// Name in specifications, model files and messages.
     fn name(&self) -> &'static str;
 
@@ -109,7 +110,7 @@ pub trait Covariance: Clone + Send + Sync + std::fmt::Debug + 'static {
 const AT_ONCE: usize = 32;
 
 /// Computes k(xᵢ, xᵢ) into `out` from [`Covariance::values`] of a few rows at a time.
-pub fn variances_of_values<C: Covariance>(
+pub fn variances_of_values<C: Covariance + ?Sized>(
     covariance: &C,
     parameters: &[&[f64]],
     x: MatRef<f64>,
@@ -125,8 +126,8 @@ pub fn variances_of_values<C: Covariance>(
 
 /// The kernel of a [`Covariance`].
 #[derive(Clone, Debug)]
-pub struct General<C> {
-    covariance: C,
+pub struct General {
+    covariance: Arc<dyn Covariance>,
     names: Vec<String>,
     params: Vec<Param>,
     /// Ranges as the covariance gave them.
@@ -135,12 +136,12 @@ pub struct General<C> {
     dims_given: bool,
 }
 
-impl<C: Covariance> General<C> {
+impl General {
     /// Makes a kernel of all inputs, with its starting values.
     ///
     /// # Errors
     /// None that inputs can cause.
-    pub fn new(covariance: C, inputs: Inputs<'_>) -> Result<Self> {
+    pub fn new(covariance: impl Covariance, inputs: Inputs<'_>) -> Result<Self> {
         let name = covariance.name();
         Self::read(covariance, &Args::new(name, &Map::new(), inputs))
     }
@@ -150,7 +151,11 @@ impl<C: Covariance> General<C> {
     ///
     /// # Errors
     /// As for [`super::build`].
-    pub fn read(covariance: C, args: &Args<'_>) -> Result<Self> {
+    pub fn read(covariance: impl Covariance, args: &Args<'_>) -> Result<Self> {
+        Self::of(Arc::new(covariance), args)
+    }
+
+    fn of(covariance: Arc<dyn Covariance>, args: &Args<'_>) -> Result<Self> {
         let (dims, dims_given) = args.active_dims()?;
         let (names, mut params): (Vec<String>, Vec<Param>) =
             covariance.parameters(dims.len()).into_iter().unzip();
@@ -167,8 +172,8 @@ impl<C: Covariance> General<C> {
     }
 
     /// Returns the function.
-    pub fn covariance(&self) -> &C {
-        &self.covariance
+    pub fn covariance(&self) -> &dyn Covariance {
+        &*self.covariance
     }
 
     /// Present values.
@@ -226,7 +231,7 @@ impl<C: Covariance> General<C> {
     }
 }
 
-impl<C: Covariance> Kernel for General<C> {
+impl Kernel for General {
     fn name(&self) -> &'static str {
         self.covariance.name()
     }

@@ -93,7 +93,7 @@ fn rows(n: usize) -> Mat<f64> {
     Mat::from_fn(n, 3, |i, j| (1.7 * i as f64 + 2.3 * j as f64).sin() * 1.6)
 }
 
-fn kernel(pulls: bool, wrong: Option<&'static str>) -> General<Trended> {
+fn kernel(pulls: bool, wrong: Option<&'static str>) -> General {
     let json = json!({
         "type": "trended", "variance": 1.7, "lengthscales": [0.8, 1.9], "shift": -0.3, "active_dims": [2, 0],
     });

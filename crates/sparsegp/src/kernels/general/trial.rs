@@ -1,6 +1,6 @@
 //! What is looked at before a fit: whether the values are covariances, and slopes their slopes.
 
-use super::{Covariance, General};
+use super::General;
 use crate::error::{Error, Result};
 use crate::kernels::Cotangents;
 use crate::linalg::{Mat, MatRef, dot};
@@ -12,7 +12,7 @@ const VALUES: f64 = 1e-6;
 /// Slopes agree with differences to this.
 const SLOPES: f64 = 1e-4;
 
-impl<C: Covariance> General<C> {
+impl General {
     fn wrong(&self, what: &str) -> Error {
         Error::Invalid(format!(
             "the kernel `{}` {what}; `sparsegp::testing` (in Python `sparsegp.testing.check_kernel`) checks it in full",

@@ -1,17 +1,20 @@
 //! E[log p(y | f)] of many rows with slopes: by [`integrals`] of one latent function, by points of Gauss–Hermite of several.
-//! Slopes in the variance are E[g′(f − μ)]/2v by parts, or ½E[g″] (Price 1958) where v is nearly 0.
+//! With g = log p and f = μ + √v t, slopes in mean and variance are E[g t]/√v and E[g(t² − 1)]/2v by parts, of values only, where a
+//! density gives none and g is smooth; else E[g′] and E[g′t]/2√v, or ½E[g″] (Price 1958) where v is nearly 0.
 
 use super::integrals::integrals;
-use super::{Density, General, Many, normal};
+use super::{General, Many, normal};
 use crate::error::Result;
 use crate::likelihoods::multi_points::Points;
-use crate::linalg::{Mat, MatRef};
+use crate::linalg::{Mat, MatRef, column};
 use crate::params::{Param, STEP};
 
 /// Step of a second difference.
 const SECOND: f64 = 1e-4;
 /// Below this variance the slope of the rule, which divides by √v, is left for ½ E[g″].
 const SMALL_VARIANCE: f64 = 1e-8;
+/// From this variance on, values of log p are enough for both slopes.
+const WIDE: f64 = 1e-6;
 /// Latent values that are asked for at once, more or less.
 const AT_ONCE: usize = 1 << 16;
 /// Nodes that a row of one latent function takes where its density is smooth.
@@ -24,7 +27,7 @@ struct Sloped {
     by_parameters: Mat<f64>,
 }
 
-impl<D: Density> General<D> {
+impl General {
     /// Adds nothing, writes everything: values and slopes of E[log p] for means and variances of rows (N×K, row by row).
     pub(super) fn expected(&self, y: &[f64], mean: &[f64], variance: &[f64], out: Many<'_>) {
         let (k, p) = (self.density.latents(), self.params.iter().map(Param::len).sum::<usize>());
@@ -42,9 +45,26 @@ impl<D: Density> General<D> {
             };
             let (y, mean, variance) = (&y[start..end], &mean[at.clone()], &variance[at]);
             match &self.points {
+                _ if variance.iter().all(|v| *v == 0.0) => self.expected_of_known(y, mean, part),
                 None => self.expected_of_one(y, mean, variance, part),
                 Some(points) => self.expected_of_several(points, y, mean, variance, part),
             }
+        }
+    }
+
+    /// Of latent functions that are known.
+    fn expected_of_known(&self, y: &[f64], f: &[f64], out: Many<'_>) {
+        let (k, p) = (f.len() / y.len(), out.params.len() / y.len());
+        let f = MatRef::from_row_major_slice(f, y.len(), k);
+        let found = self.sloped(y, f, true);
+        let second = self.second(y, f, &found);
+        out.value.copy_from_slice(&found.value);
+        for row in 0..y.len() {
+            for l in 0..k {
+                out.mean[row * k + l] = found.by_f[(row, l)];
+                out.variance[row * k + l] = 0.5 * second[(row, l)];
+            }
+            (0..p).for_each(|q| out.params[row * p + q] = found.by_parameters[(row, q)]);
         }
     }
 
@@ -53,28 +73,44 @@ impl<D: Density> General<D> {
         let p = out.params.len() / y.len().max(1);
         let deviation: Vec<f64> = variance.iter().map(|v| v.max(0.0).sqrt()).collect();
         let small = |row: usize| variance[row] < SMALL_VARIANCE;
-        // log p, its slope in f, that by t or the second slope, and slopes in the parameters
-        let mut of = |rows: &[usize], t: &[f64]| {
+        let wide = |row: usize| variance[row] >= WIDE && !self.density.has_slopes();
+        // so that what varies is not lost beside what does not
+        let mut centre = self.log(y, MatRef::from_column_major_slice(mean, y.len(), 1));
+        centre.iter_mut().filter(|g| !g.is_finite()).for_each(|g| *g = 0.0);
+        // log p, what gives its slopes in mean and variance, and slopes in the parameters
+        let mut of = |rows: &[usize], t: &[f64], kinked: bool| {
             let own: Vec<f64> = rows.iter().map(|row| y[*row]).collect();
-            let f = Mat::from_fn(t.len(), 1, |i, _| mean[rows[i]] + deviation[rows[i]] * t[i]);
-            let found = self.sloped(&own, f.as_ref());
-            let second =
-                rows.iter().any(|row| small(*row)).then(|| self.second(&own, f.as_ref(), &found));
-            Mat::from_fn(t.len(), 3 + p, |i, q| {
-                let value = match (q, &second) {
-                    (0, _) => found.value[i],
-                    (1, _) => found.by_f[(i, 0)],
-                    (2, Some(second)) if small(rows[i]) => second[(i, 0)],
-                    (2, _) => found.by_f[(i, 0)] * t[i],
-                    _ => found.by_parameters[(i, q - 3)],
+            let f: Vec<f64> =
+                rows.iter().zip(t).map(|(i, t)| mean[*i] + deviation[*i] * t).collect();
+            let f = MatRef::from_column_major_slice(&f, t.len(), 1);
+            let by_values = |row: usize| wide(row) && !kinked;
+            let found = self.sloped(&own, f, !rows.iter().all(|row| by_values(*row)));
+            let second = rows.iter().any(|row| small(*row)).then(|| self.second(&own, f, &found));
+            let slope = column(found.by_f.as_ref(), 0);
+            let mut all = Mat::zeros(t.len(), 3 + p);
+            for (i, (&row, &t)) in rows.iter().zip(t).enumerate() {
+                let (value, deviation) = (found.value[i], deviation[row]);
+                let varying = (value - centre[row]) / deviation;
+                let [a, b] = match (&second, by_values(row)) {
+                    (_, true) => [varying * t, 0.5 * varying / deviation * (t * t - 1.0)],
+                    (Some(second), _) if small(row) => [slope[i], second[(i, 0)]],
+                    _ if wide(row) => [slope[i], 0.5 * slope[i] * t / deviation],
+                    _ => [slope[i], slope[i] * t],
                 };
-                normal(t[i]) * value
-            })
+                let normal = normal(t);
+                [value, a, b].iter().enumerate().for_each(|(q, v)| all[(i, q)] = normal * v);
+                (0..p).for_each(|q| all[(i, 3 + q)] = normal * found.by_parameters[(i, q)]);
+            }
+            all
         };
         for (row, own) in integrals(y.len(), 3 + p, small, &mut of).into_iter().enumerate() {
             out.value[row] = own[0];
             out.mean[row] = own[1];
-            out.variance[row] = 0.5 * if small(row) { own[2] } else { own[2] / deviation[row] };
+            out.variance[row] = match own[2] {
+                whole if wide(row) => whole,
+                second if small(row) => 0.5 * second,
+                first => 0.5 * first / deviation[row],
+            };
             out.params[row * p..(row + 1) * p].copy_from_slice(&own[3..]);
         }
     }
@@ -94,7 +130,7 @@ impl<D: Density> General<D> {
             let at = (i / count) * k + l;
             mean[at] + variance[at].max(0.0).sqrt() * x[i % count][l]
         });
-        let found = self.sloped(&all, f.as_ref());
+        let found = self.sloped(&all, f.as_ref(), true);
         let small = variance.iter().any(|v| *v < SMALL_VARIANCE);
         let second = small.then(|| self.second(&all, f.as_ref(), &found));
         out.value.fill(0.0);
@@ -121,7 +157,8 @@ impl<D: Density> General<D> {
         }
     }
 
-    fn sloped(&self, y: &[f64], f: MatRef<f64>) -> Sloped {
+    /// log p with its slopes; those in f may be left out where they would be differences.
+    fn sloped(&self, y: &[f64], f: MatRef<f64>, in_f: bool) -> Sloped {
         let p = self.params.iter().map(Param::len).sum();
         let mut found = Sloped {
             value: self.log(y, f),
@@ -132,7 +169,10 @@ impl<D: Density> General<D> {
             let Sloped { by_f, by_parameters, .. } = &mut found;
             self.density.slopes(&self.numbers(), y, f, by_f, by_parameters);
         } else {
-            self.by_differences(y, f, &mut found);
+            if in_f {
+                self.in_f_by_differences(y, f, &mut found.by_f);
+            }
+            self.in_parameters_by_differences(y, f, &mut found.by_parameters);
         }
         found
     }
@@ -149,21 +189,24 @@ impl<D: Density> General<D> {
         (moved, by)
     }
 
-    fn by_differences(&self, y: &[f64], f: MatRef<f64>, found: &mut Sloped) {
+    fn in_f_by_differences(&self, y: &[f64], f: MatRef<f64>, slopes: &mut Mat<f64>) {
         for l in 0..f.ncols() {
             let ((up, above), (down, below)) = (Self::moved(f, l, STEP), Self::moved(f, l, -STEP));
             let (up, down) = (self.log(y, up.as_ref()), self.log(y, down.as_ref()));
-            for (i, slope) in found.by_f.col_as_slice_mut(l).iter_mut().enumerate() {
+            for (i, slope) in slopes.col_as_slice_mut(l).iter_mut().enumerate() {
                 *slope = (up[i] - down[i]) / (above[i] - below[i]);
             }
         }
+    }
+
+    fn in_parameters_by_differences(&self, y: &[f64], f: MatRef<f64>, all: &mut Mat<f64>) {
         let of = |numbers: &[&[f64]]| {
             let mut out = vec![f64::NAN; y.len()];
             self.density.log_density(numbers, y, f, &mut out);
             out
         };
         Param::differences(&self.params, of, |at, up, down, apart| {
-            let slopes = found.by_parameters.col_as_slice_mut(at).iter_mut();
+            let slopes = all.col_as_slice_mut(at).iter_mut();
             slopes.enumerate().for_each(|(i, s)| *s = (up[i] - down[i]) / apart);
         });
     }
@@ -176,7 +219,7 @@ impl<D: Density> General<D> {
                 (Self::moved(f, l, SECOND), Self::moved(f, l, -SECOND));
             let own = second.col_as_slice_mut(l).iter_mut().enumerate();
             if self.density.has_slopes() {
-                let (up, down) = (self.sloped(y, up.as_ref()), self.sloped(y, down.as_ref()));
+                let [up, down] = [up, down].map(|f| self.sloped(y, f.as_ref(), true));
                 own.for_each(|(i, s)| {
                     *s = (up.by_f[(i, l)] - down.by_f[(i, l)]) / (above[i] - below[i]);
                 });
@@ -192,9 +235,10 @@ impl<D: Density> General<D> {
 
     /// Compares slopes at pairs with differences.
     pub(super) fn tried_slopes(&self, y: &[f64], f: MatRef<f64>) -> Result<()> {
-        let own = self.sloped(y, f);
-        let mut other = self.sloped(y, f);
-        self.by_differences(y, f, &mut other);
+        let own = self.sloped(y, f, true);
+        let mut other = self.sloped(y, f, true);
+        self.in_f_by_differences(y, f, &mut other.by_f);
+        self.in_parameters_by_differences(y, f, &mut other.by_parameters);
         let differs = |a: f64, b: f64| (a - b).is_nan() || (a - b).abs() > 1e-4 * (1.0 + b.abs());
         let names = std::iter::repeat_n("f".to_owned(), f.ncols());
         let each = self.names.iter().zip(&self.params);

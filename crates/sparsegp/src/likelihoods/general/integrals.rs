@@ -10,7 +10,7 @@
 use crate::likelihoods::multi::LogSum;
 use crate::likelihoods::panels::{LEGENDRE, arrange, ladder};
 use crate::likelihoods::peaks::{Logs, Peak, peaks};
-use crate::linalg::Mat;
+use crate::linalg::{Mat, column};
 
 /// Deviations to either side.
 pub const REACH: f64 = 10.0;
@@ -28,7 +28,10 @@ const MOST: usize = 400;
 const DEPTH: u8 = 30;
 
 /// Integrands, with the density of the normal in them, at nodes of rows: one row of the result for each.
-pub type Integrands<'a> = dyn FnMut(&[usize], &[f64]) -> Mat<f64> + 'a;
+type Integrands<'a> = dyn FnMut(&[usize], &[f64]) -> Mat<f64> + 'a;
+/// The same; the last argument says whether the trapezoidal rule has failed for these rows. What is asked then may be other
+/// integrands with the same integral.
+pub type Either<'a> = dyn FnMut(&[usize], &[f64], bool) -> Mat<f64> + 'a;
 
 /// first, first + apart, … up to [`REACH`].
 fn nodes(first: f64, apart: f64) -> Vec<f64> {
@@ -54,7 +57,7 @@ pub fn integrals(
     rows: usize,
     count: usize,
     rough: impl Fn(usize) -> bool,
-    of: &mut Integrands<'_>,
+    of: &mut Either<'_>,
 ) -> Vec<Vec<f64>> {
     let mut sums = vec![vec![0.0; count]; rows];
     let mut sizes = sums.clone();
@@ -69,11 +72,11 @@ pub fn integrals(
         }
         let t = nodes(first, apart);
         let (asked, at) = pairs(&open, &t);
-        let values = of(&asked, &at);
-        for (i, row) in asked.iter().enumerate() {
-            for q in 0..count {
-                sums[*row][q] += values[(i, q)];
-                sizes[*row][q] += values[(i, q)].abs();
+        let values = of(&asked, &at, false);
+        for q in 0..count {
+            for (row, value) in asked.iter().zip(column(values.as_ref(), q)) {
+                sums[*row][q] += value;
+                sizes[*row][q] += value.abs();
             }
         }
         open.retain(|row| {
@@ -85,7 +88,8 @@ pub fn integrals(
     }
     open.retain(|row| !rough(*row));
     let ends = vec![vec![-REACH, -5.0, -2.5, 0.0, 2.5, 5.0, REACH]; open.len()];
-    for (row, own) in open.iter().zip(on_panels(&open, ends, count, of)) {
+    let mut of = |rows: &[usize], t: &[f64]| of(rows, t, true);
+    for (row, own) in open.iter().zip(on_panels(&open, ends, count, &mut of)) {
         found[*row] = own;
     }
     found
@@ -269,7 +273,7 @@ mod tests {
                 normal(t[i]) * if q == 0 { x.abs() } else { x.signum() }
             })
         });
-        let mut counted = |rows: &[usize], t: &[f64]| {
+        let mut counted = |rows: &[usize], t: &[f64], _: bool| {
             asked_for += t.len();
             of(rows, t)
         };
@@ -284,7 +288,7 @@ mod tests {
         let (mut asked_for, of) = (0, |_: &[usize], t: &[f64]| {
             Mat::from_fn(t.len(), 1, |i, _| normal(t[i]) * (1.7 * t[i]).exp())
         });
-        let mut counted = |rows: &[usize], t: &[f64]| {
+        let mut counted = |rows: &[usize], t: &[f64], _: bool| {
             asked_for += t.len();
             of(rows, t)
         };

@@ -73,7 +73,7 @@ fn normal(t: f64) -> f64 {
 /// A density of y given K latent values, on arrays of rows. Only `name`, `parameters` and `log_density` must be given.
 ///
 /// `parameters` are values in the order of [`Density::parameters`]. Methods may be called from several threads at once.
-pub trait Density: Clone + Send + Sync + std::fmt::Debug + 'static {
+pub trait Density: Send + Sync + std::fmt::Debug + 'static {
     /// Name in specifications, model files and messages.
     fn name(&self) -> &'static str;
 
@@ -150,8 +150,8 @@ pub trait Density: Clone + Send + Sync + std::fmt::Debug + 'static {
 
 /// The likelihood of a [`Density`].
 #[derive(Clone, Debug)]
-pub struct General<D> {
-    density: D,
+pub struct General {
+    density: Arc<dyn Density>,
     names: Vec<String>,
     params: Vec<Param>,
     /// Ranges as the density gave them.
@@ -160,12 +160,16 @@ pub struct General<D> {
     points: Option<Arc<Points>>,
 }
 
-impl<D: Density> General<D> {
+impl General {
     /// Makes the likelihood of a density, with the starting values of its parameters.
     ///
     /// # Errors
     /// [`Error::Invalid`] for more latent functions than a rule of points can have.
-    pub fn new(density: D) -> Result<Self> {
+    pub fn new(density: impl Density) -> Result<Self> {
+        Self::of(Arc::new(density))
+    }
+
+    fn of(density: Arc<dyn Density>) -> Result<Self> {
         let points = match density.latents() {
             1 => None,
             latents => Some(Arc::new(Points::tensor(density.points(), latents)?)),
@@ -180,7 +184,7 @@ impl<D: Density> General<D> {
     ///
     /// # Errors
     /// As for [`super::build`].
-    pub fn read(density: D, args: &Args<'_>) -> Result<Self> {
+    pub fn read(density: impl Density, args: &Args<'_>) -> Result<Self> {
         let mut own = Self::new(density)?;
         let entries = own.density.entries();
         let further: Vec<&str> = entries.keys().map(String::as_str).collect();
@@ -192,8 +196,8 @@ impl<D: Density> General<D> {
     }
 
     /// Returns the density.
-    pub fn density(&self) -> &D {
-        &self.density
+    pub fn density(&self) -> &dyn Density {
+        &*self.density
     }
 
     /// Present values.
@@ -253,7 +257,7 @@ impl<D: Density> General<D> {
         let totals = match &self.points {
             None => {
                 let deviation = variance[0].sqrt();
-                let mut of = |_: &[usize], t: &[f64]| {
+                let mut of = |_: &[usize], t: &[f64], _: bool| {
                     let (m, v) =
                         given(&Mat::from_fn(t.len(), 1, |i, _| mean[0] + deviation * t[i]));
                     Mat::from_fn(t.len(), 2, |i, q| {
@@ -294,7 +298,7 @@ impl<D: Density> General<D> {
     }
 }
 
-impl<D: Density> Likelihood for General<D> {
+impl Likelihood for General {
     fn name(&self) -> &'static str {
         self.density.name()
     }
@@ -341,6 +345,15 @@ impl<D: Density> Likelihood for General<D> {
             return f64::NEG_INFINITY;
         }
         self.log(&[target.y], MatRef::from_row_major_slice(f, 1, f.len()))[0]
+    }
+
+    fn log_probs(&self, targets: &[Target], f: &[f64], out: &mut [f64]) {
+        let y: Vec<f64> = targets.iter().map(|target| target.y).collect();
+        let rows = MatRef::from_row_major_slice(f, y.len(), self.latents());
+        self.density.log_density(&self.numbers(), &y, rows, out);
+        let within = |y: f64| self.density.support().contains(y);
+        let beyond = out.iter_mut().zip(&y).filter(|(_, y)| !within(**y));
+        beyond.for_each(|(log, _)| *log = f64::NEG_INFINITY);
     }
 
     fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64 {
@@ -425,7 +438,7 @@ impl<D: Density> Likelihood for General<D> {
     }
 }
 
-impl<D: Density> General<D> {
+impl General {
     fn wrong(&self, what: &str) -> Error {
         Error::Invalid(format!("the likelihood `{}` {what}", self.density.name()))
     }

@@ -41,6 +41,7 @@ use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, dot};
 use crate::params::{Param, STEP, Transform, Visitor, VisitorMut};
 use faer::reborrow::ReborrowMut;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// Where [`Function::pull_back`] adds.
 #[derive(Debug)]
@@ -54,7 +55,7 @@ pub struct Slopes<'a> {
 /// A function of inputs by its values. Only `name`, `parameters` and `values` must be given.
 ///
 /// `parameters` are values in the order of [`Function::parameters`]. Methods may be called from several threads at once.
-pub trait Function: Clone + Send + Sync + std::fmt::Debug + 'static {
+pub trait Function: Send + Sync + std::fmt::Debug + 'static {
     /// Name in options, model files and messages.
     fn name(&self) -> &'static str;
 
@@ -88,8 +89,8 @@ pub trait Function: Clone + Send + Sync + std::fmt::Debug + 'static {
 
 /// The mean function of a [`Function`].
 #[derive(Clone, Debug)]
-pub struct General<F> {
-    function: F,
+pub struct General {
+    function: Arc<dyn Function>,
     names: Vec<String>,
     params: Vec<Param>,
     /// Ranges as the function gave them.
@@ -103,9 +104,13 @@ const ROWS: usize = 5;
 /// Slopes agree with differences to this, and values of rows with those of rows alone.
 const CLOSE: f64 = 1e-4;
 
-impl<F: Function> General<F> {
+impl General {
     /// Makes the mean function of D inputs and P outputs, with its starting values.
-    pub fn new(function: F, inputs: usize, outputs: usize) -> Self {
+    pub fn new(function: impl Function, inputs: usize, outputs: usize) -> Self {
+        Self::of(Arc::new(function), inputs, outputs)
+    }
+
+    fn of(function: Arc<dyn Function>, inputs: usize, outputs: usize) -> Self {
         let (names, params): (Vec<String>, Vec<Param>) =
             function.parameters(inputs).into_iter().unzip();
         let ranges = params.iter().map(Param::natural).collect();
@@ -117,7 +122,7 @@ impl<F: Function> General<F> {
     ///
     /// # Errors
     /// [`Error::Invalid`] for an unknown entry, [`Error::InvalidParameter`] for bad values.
-    pub fn read(function: F, args: &Args<'_>) -> Result<Self> {
+    pub fn read(function: impl Function, args: &Args<'_>) -> Result<Self> {
         let mut own = Self::new(function, args.inputs, args.outputs);
         let entries = own.function.entries();
         args.read(own.params_mut(), entries.keys().map(String::as_str))?;
@@ -125,8 +130,8 @@ impl<F: Function> General<F> {
     }
 
     /// Returns the function.
-    pub fn function(&self) -> &F {
-        &self.function
+    pub fn function(&self) -> &dyn Function {
+        &*self.function
     }
 
     fn numbers(&self) -> Vec<&[f64]> {
@@ -198,7 +203,7 @@ impl<F: Function> General<F> {
     }
 }
 
-impl<F: Function> Mean for General<F> {
+impl Mean for General {
     fn name(&self) -> &'static str {
         self.function.name()
     }
