@@ -5,7 +5,7 @@ use numpy::{
     PyUntypedArrayMethods,
 };
 use pyo3::prelude::*;
-use sparsegp::linalg::{Mat, MatRef};
+use sparsegp::linalg::{Mat, MatRef, by_rows, copied};
 
 /// A matrix of the interpreter, or a copy of one whose numbers do not lie in order.
 pub enum Matrix<'a> {
@@ -43,7 +43,7 @@ impl<'a> Matrix<'a> {
 
     /// A copy, column by column.
     pub fn to_owned(&self) -> Mat<f64> {
-        self.as_ref().to_owned()
+        copied(self.as_ref())
     }
 }
 
@@ -54,7 +54,18 @@ pub fn owned(array: &PyReadonlyArray2<'_, f64>) -> Mat<f64> {
 
 /// A copy of a vector of the interpreter; none is an empty one.
 pub fn vector(array: Option<&PyReadonlyArray1<'_, f64>>) -> Vec<f64> {
-    array.map_or_else(Vec::new, |a| a.as_array().iter().copied().collect())
+    array.map_or_else(Vec::new, |a| match a.as_slice() {
+        Ok(slice) => slice.to_vec(),
+        Err(_) => a.as_array().iter().copied().collect(),
+    })
+}
+
+/// Copies a vector of the interpreter.
+pub fn copy(from: &PyReadonlyArray1<'_, f64>, to: &mut [f64]) {
+    match from.as_slice() {
+        Ok(slice) if slice.len() == to.len() => to.copy_from_slice(slice),
+        _ => to.iter_mut().zip(from.as_array().iter()).for_each(|(to, v)| *to = *v),
+    }
 }
 
 /// A copy of L×M×M numbers.
@@ -71,13 +82,6 @@ pub fn array<'py>(
     shape: &[usize],
 ) -> PyResult<Bound<'py, PyAny>> {
     Ok(PyArray1::from_vec(py, values).reshape(shape.to_vec())?.into_any())
-}
-
-/// The numbers of a matrix row by row.
-fn by_rows(a: MatRef<'_, f64>) -> Vec<f64> {
-    let mut values = Vec::with_capacity(a.nrows() * a.ncols());
-    (0..a.nrows()).for_each(|i| values.extend((0..a.ncols()).map(|j| a[(i, j)])));
-    values
 }
 
 /// An array of a matrix.

@@ -201,7 +201,7 @@ impl Covariance for OfObject {
             let found = (matrix(py, x)?, numbers(py, parameters));
             let found = object.call_method1("_variances", found)?;
             let found: PyReadonlyArray1<'_, f64> = found.extract()?;
-            out.iter_mut().zip(found.as_array().iter()).for_each(|(o, v)| *o = *v);
+            crate::arrays::copy(&found, out);
             Ok(())
         });
     }

@@ -1,6 +1,6 @@
 //! Likelihoods that are classes of Python.
 
-use crate::arrays::{Matrix, matrix};
+use crate::arrays::{Matrix, copy, matrix};
 use crate::custom::{Object, numbers};
 use crate::errors::bug;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -66,11 +66,6 @@ fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
 type Read1<'py> = PyReadonlyArray1<'py, f64>;
 type Read2<'py> = PyReadonlyArray2<'py, f64>;
 
-/// Copies numbers of the interpreter.
-fn copied(found: &Read1<'_>, out: &mut [f64]) {
-    out.iter_mut().zip(found.as_array().iter()).for_each(|(o, v)| *o = *v);
-}
-
 impl Density for OfObject {
     fn name(&self) -> &'static str {
         self.object.name
@@ -100,7 +95,7 @@ impl Density for OfObject {
         self.object.with(|object| {
             let py = object.py();
             let asked = (PyArray1::from_slice(py, y), matrix(py, f)?, numbers(py, parameters));
-            copied(&object.call_method1("_log_density", asked)?.extract()?, out);
+            copy(&object.call_method1("_log_density", asked)?.extract()?, out);
             Ok(())
         });
     }
@@ -144,8 +139,8 @@ impl Density for OfObject {
             let found =
                 object.call_method1("_moments", (matrix(py, f)?, numbers(py, parameters)))?;
             let (of_mean, of_variance): (Read1<'_>, Read1<'_>) = found.extract()?;
-            copied(&of_mean, mean);
-            copied(&of_variance, variance);
+            copy(&of_mean, mean);
+            copy(&of_variance, variance);
             Ok(())
         });
     }

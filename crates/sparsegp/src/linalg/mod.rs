@@ -87,6 +87,21 @@ pub fn column_mut<T>(a: MatMut<'_, T>, j: usize) -> &mut [T] {
     a.try_as_col_major_mut().expect("matrices here are column-major").col_mut(j).as_slice_mut()
 }
 
+/// Returns the numbers of a matrix of any layout, row by row.
+pub fn by_rows(a: MatRef<'_, f64>) -> Vec<f64> {
+    if a.ncols() == 1 && a.row_stride() == 1 {
+        return column(a, 0).to_vec();
+    }
+    let mut values = Vec::with_capacity(a.nrows() * a.ncols());
+    (0..a.nrows()).for_each(|i| values.extend((0..a.ncols()).map(|j| a[(i, j)])));
+    values
+}
+
+/// Returns a copy of a matrix of any layout, column by column.
+pub fn copied(a: MatRef<'_, f64>) -> Mat<f64> {
+    a.to_owned()
+}
+
 /// The same parallelism unless the result is one column or row: products of a matrix with a vector
 /// are split by threads along their sums, which would make the result depend on how many there are.
 fn unless_vector(rows: usize, columns: usize, par: Par) -> Par {
