@@ -316,6 +316,20 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         })
     }
 
+    /// [`Likelihood::log_prob_slope`] of several rows, with latent values row by row (N×K) and slopes the same.
+    fn log_prob_slopes(
+        &self,
+        targets: &[Target],
+        f: &[f64],
+        value: &mut [f64],
+        slopes: &mut [f64],
+    ) {
+        let k = self.latents();
+        let rows = f.chunks_exact(k).zip(slopes.chunks_exact_mut(k)).zip(targets);
+        let each = value.iter_mut().zip(rows);
+        each.for_each(|(v, ((f, slope), target))| *v = self.log_prob_slope(*target, f, slope));
+    }
+
     /// E[log p(y | f)] under fₖ ~ N(meanₖ, varianceₖ), independent, with slopes.
     fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64;
 

@@ -18,6 +18,8 @@ struct Asked {
     answers: Option<[Vec<f64>; 4]>,
     /// The next answer.
     next: usize,
+    /// Whether an expectation was asked for, and not only log p with its slopes.
+    expectations: bool,
 }
 
 /// A likelihood that answers for rows in the order in which it was asked for them before.
@@ -58,8 +60,13 @@ impl<'a> Rows<'a> {
             let n = asked.targets.len();
             let mut answers = [n, n * k, n * k, n * p].map(|count| vec![f64::NAN; count]);
             let [value, mean, variance, params] = &mut answers;
-            let out = Many { value, mean, variance, params };
-            self.likelihood.expect_rows(&asked.targets, &asked.mean, &asked.variance, out);
+            let (targets, f) = (&asked.targets, &asked.mean);
+            if asked.expectations {
+                let out = Many { value, mean, variance, params };
+                self.likelihood.expect_rows(targets, f, &asked.variance, out);
+            } else {
+                self.likelihood.log_prob_slopes(targets, f, value, mean);
+            }
             asked.answers = Some(answers);
         }
         self
@@ -73,6 +80,7 @@ impl Likelihood for Rows<'_> {
             asked.targets.push(target);
             asked.mean.extend(mean);
             asked.variance.extend(variance);
+            asked.expectations = true;
             out.mean.fill(0.0);
             out.variance.fill(0.0);
             out.params.fill(0.0);
@@ -83,6 +91,22 @@ impl Likelihood for Rows<'_> {
         out.mean.copy_from_slice(&answers[1][at * k..(at + 1) * k]);
         out.variance.copy_from_slice(&answers[2][at * k..(at + 1) * k]);
         out.params.copy_from_slice(&answers[3][at * p..(at + 1) * p]);
+        *next += 1;
+        answers[0][at]
+    }
+
+    fn log_prob_slope(&self, target: Target, f: &[f64], slope: &mut [f64]) -> f64 {
+        let mut asked = self.asked();
+        let Asked { answers: Some(answers), next, targets, .. } = &mut *asked else {
+            asked.targets.push(target);
+            asked.mean.extend(f);
+            asked.variance.extend(f.iter().map(|_| 0.0));
+            slope.fill(0.0);
+            return 0.0;
+        };
+        debug_assert_eq!(targets[*next], target);
+        let (at, k) = (*next, f.len());
+        slope.copy_from_slice(&answers[1][at * k..(at + 1) * k]);
         *next += 1;
         answers[0][at]
     }

@@ -181,6 +181,10 @@ impl<'a> Setting<'a> {
                 values.extend((0..self.each).map(|j| f[(i, p * self.each + j)]));
             }
         }
+        // nobody is asked for nothing
+        if targets.is_empty() {
+            return 0.0;
+        }
         let mut logs = vec![f64::NAN; targets.len()];
         self.model.likelihood.log_probs(&targets, &values, &mut logs);
         logs.iter().sum()

@@ -27,6 +27,18 @@ struct Sloped {
     by_parameters: Mat<f64>,
 }
 
+/// Some rows of numbers row by row, so many each.
+fn picked(all: &[f64], each: usize, rows: &[usize]) -> Vec<f64> {
+    rows.iter().flat_map(|row| &all[row * each..(row + 1) * each]).copied().collect()
+}
+
+/// Puts rows back.
+fn put(from: &[f64], each: usize, rows: &[usize], to: &mut [f64]) {
+    for (at, row) in rows.iter().enumerate() {
+        to[row * each..(row + 1) * each].copy_from_slice(&from[at * each..(at + 1) * each]);
+    }
+}
+
 impl General {
     /// Adds nothing, writes everything: values and slopes of E[log p] for means and variances of rows (N×K, row by row).
     pub(super) fn expected(&self, y: &[f64], mean: &[f64], variance: &[f64], out: Many<'_>) {
@@ -44,11 +56,56 @@ impl General {
                 params: &mut params[own],
             };
             let (y, mean, variance) = (&y[start..end], &mean[at.clone()], &variance[at]);
-            match &self.points {
-                _ if variance.iter().all(|v| *v == 0.0) => self.expected_of_known(y, mean, part),
-                None => self.expected_of_one(y, mean, variance, part),
-                Some(points) => self.expected_of_several(points, y, mean, variance, part),
+            let known = |row: usize| variance[row * k..(row + 1) * k].iter().all(|v| *v == 0.0);
+            let (known, open): (Vec<usize>, Vec<usize>) = (0..y.len()).partition(|i| known(*i));
+            match (known.is_empty(), open.is_empty()) {
+                (true, _) => self.expected_of_open(y, mean, variance, part),
+                (_, true) => self.expected_of_known(y, mean, part),
+                // the bits of a row do not depend on those beside it
+                _ => {
+                    let Many { value, mean: a, variance: b, params: c } = part;
+                    for (rows, are_known) in [(known, true), (open, false)] {
+                        let of = |all: &[f64], each| picked(all, each, &rows);
+                        let (y, mean, variance) = (of(y, 1), of(mean, k), of(variance, k));
+                        let mut found = [1, k, k, p].map(|each| vec![0.0; each * rows.len()]);
+                        let [v, by_mean, by_variance, params] = &mut found;
+                        let own = Many { value: v, mean: by_mean, variance: by_variance, params };
+                        match are_known {
+                            true => self.expected_of_known(&y, &mean, own),
+                            false => self.expected_of_open(&y, &mean, &variance, own),
+                        }
+                        let into = [(&mut *value, 1), (&mut *a, k), (&mut *b, k), (&mut *c, p)];
+                        for ((to, each), from) in into.into_iter().zip(&found) {
+                            put(from, each, &rows, to);
+                        }
+                    }
+                }
             }
+        }
+    }
+
+    /// Of latent functions that are not known.
+    fn expected_of_open(&self, y: &[f64], mean: &[f64], variance: &[f64], out: Many<'_>) {
+        match &self.points {
+            None => self.expected_of_one(y, mean, variance, out),
+            Some(points) => self.expected_of_several(points, y, mean, variance, out),
+        }
+    }
+
+    /// log p at latent values (N×K, row by row) with its slopes there.
+    pub(super) fn slopes_in_f(&self, y: &[f64], f: &[f64], value: &mut [f64], slopes: &mut [f64]) {
+        let k = f.len() / y.len();
+        let f = MatRef::from_row_major_slice(f, y.len(), k);
+        let found = if self.density.has_slopes() {
+            self.sloped(y, f, true)
+        } else {
+            let (value, mut by_f) = (self.log(y, f), Mat::zeros(y.len(), k));
+            self.in_f_by_differences(y, f, &mut by_f);
+            Sloped { value, by_f, by_parameters: Mat::new() }
+        };
+        value.copy_from_slice(&found.value);
+        for (row, own) in slopes.chunks_exact_mut(k).enumerate() {
+            own.iter_mut().enumerate().for_each(|(l, s)| *s = found.by_f[(row, l)]);
         }
     }
 

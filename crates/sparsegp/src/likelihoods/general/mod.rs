@@ -348,12 +348,27 @@ impl Likelihood for General {
     }
 
     fn log_probs(&self, targets: &[Target], f: &[f64], out: &mut [f64]) {
+        let (y, k): (Vec<f64>, usize) = (targets.iter().map(|t| t.y).collect(), self.latents());
+        let support = self.density.support();
+        if y.iter().all(|y| support.contains(*y)) && !y.is_empty() {
+            let rows = MatRef::from_row_major_slice(f, y.len(), k);
+            return self.density.log_density(&self.numbers(), &y, rows, out);
+        }
+        let rows = f.chunks_exact(k).zip(targets);
+        out.iter_mut().zip(rows).for_each(|(log, (f, target))| *log = self.log_prob(*target, f));
+    }
+
+    fn log_prob_slopes(
+        &self,
+        targets: &[Target],
+        f: &[f64],
+        value: &mut [f64],
+        slopes: &mut [f64],
+    ) {
         let y: Vec<f64> = targets.iter().map(|target| target.y).collect();
-        let rows = MatRef::from_row_major_slice(f, y.len(), self.latents());
-        self.density.log_density(&self.numbers(), &y, rows, out);
-        let within = |y: f64| self.density.support().contains(y);
-        let beyond = out.iter_mut().zip(&y).filter(|(_, y)| !within(**y));
-        beyond.for_each(|(log, _)| *log = f64::NEG_INFINITY);
+        if !y.is_empty() {
+            self.slopes_in_f(&y, f, value, slopes);
+        }
     }
 
     fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64 {

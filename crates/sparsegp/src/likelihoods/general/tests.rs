@@ -189,9 +189,32 @@ fn rows_together_are_rows_one_by_one() {
         let single = expect(&own, targets[i], mean[i], variance[i]);
         for (which, one) in single.iter().enumerate() {
             let many = all[which][i];
-            assert!((one - many).abs() < 1e-7 * (1.0 + one.abs()), "{i}: {one} and {many}");
+            assert_eq!(one.to_bits(), many.to_bits(), "{i}: {one} and {many}");
         }
     }
+}
+
+#[test]
+fn slopes_of_many_rows_are_those_of_each() {
+    for slopes in [false, true] {
+        let own = General::new(Own { slopes, ..NOISE }).unwrap();
+        let targets = [target(0.4), target(-2.0)];
+        let (mut value, mut slope) = ([f64::NAN; 2], [f64::NAN; 2]);
+        own.log_prob_slopes(&targets, &[0.9, -0.3], &mut value, &mut slope);
+        for (i, (y, f)) in [(0.4, 0.9), (-2.0, -0.3)].into_iter().enumerate() {
+            let expected = [own.log_prob(target(y), &[f]), (y - f) / 0.7];
+            assert!((value[i] - expected[0]).abs() < 1e-14, "{value:?}");
+            assert!((slope[i] - expected[1]).abs() < 1e-8, "{slope:?}");
+            let mut logs = [f64::NAN];
+            own.log_probs(&[target(y)], &[f], &mut logs);
+            assert_eq!(logs[0].to_bits(), expected[0].to_bits());
+        }
+    }
+    // targets that cannot be are not asked for
+    let counts = General::new(COUNTS).unwrap();
+    let mut logs = [f64::NAN; 2];
+    counts.log_probs(&[target(2.0), target(-1.0)], &[0.3, 0.3], &mut logs);
+    assert!(logs[0].is_finite() && logs[1] == f64::NEG_INFINITY, "{logs:?}");
 }
 
 #[test]
