@@ -8,7 +8,7 @@ use crate::error::{Error, Result, nearest};
 use crate::kernels::{self, Inputs};
 use crate::latent::{NoisyInputs, Targets, Trainable, train};
 use crate::likelihoods;
-use crate::linalg::{Mat, MatRef};
+use crate::linalg::{Mat, MatRef, Precision};
 use crate::methods::{self, Diagnostics, collect};
 use crate::model::hyperparameters;
 use crate::model::{Model, Posterior};
@@ -271,6 +271,7 @@ fn run(
         objective: value + asked,
         seconds: earlier + begun.elapsed().as_secs_f64(),
         diagnostics,
+        precision: Precision::Double,
         trace,
         rising: None,
         mixing: None,
