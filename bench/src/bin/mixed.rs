@@ -34,7 +34,7 @@ fn main() {
                 }
             }
             if asked("predictions") {
-                predictions([100_000, 8, 512], threads, 3);
+                [512, 1024].map(|m| predictions([100_000, 8, m], threads, 3));
             }
             if asked("steps") {
                 for method in ["svgp", "svgp2025", "lsvgp"] {

@@ -8,7 +8,7 @@ use crate::error::{Error, Result, nearest};
 use crate::kernels::{self, Inputs};
 use crate::latent::{NoisyInputs, Targets, Trainable, train};
 use crate::likelihoods;
-use crate::linalg::{Mat, MatRef, Precision};
+use crate::linalg::{Mat, MatRef};
 use crate::methods::{self, Diagnostics, collect};
 use crate::model::hyperparameters;
 use crate::model::{Model, Posterior};
@@ -271,15 +271,10 @@ fn run(
         objective: value + asked,
         seconds: earlier + begun.elapsed().as_secs_f64(),
         diagnostics,
-        precision: Precision::Double,
         trace,
-        rising: None,
-        mixing: None,
         starts: before.as_ref().map(|report| report.starts.clone()).unwrap_or_default(),
         judged: before.map(|report| report.judged).unwrap_or_default(),
-        kernels: None,
-        averaged: None,
-        findings: Vec::new(),
+        ..TrainReport::default()
     });
     (fitted.model, fitted.posterior) = (model, posterior);
     Ok(fitted)

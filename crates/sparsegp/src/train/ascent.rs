@@ -9,7 +9,6 @@ use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::inverse_free::SolverOptions;
-use crate::linalg::Precision;
 use crate::methods::{Diagnostics, QSteps, Uncollapsed};
 use crate::model::Model;
 use crate::model::hyperparameters;
@@ -300,14 +299,7 @@ pub(super) fn ascend(
         objective: objective_value,
         seconds: start.seconds(),
         diagnostics: objective.diagnostics,
-        precision: Precision::Double,
         trace,
-        rising: None,
-        mixing: None,
-        starts: Vec::new(),
-        judged: Vec::new(),
-        kernels: None,
-        averaged: None,
-        findings: Vec::new(),
+        ..TrainReport::default()
     })
 }

@@ -10,7 +10,6 @@ use super::{Observer, OptimiserKind, TrainOptions, TrainReport};
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::linalg::Precision;
 use crate::methods::{QSteps, q_steps};
 use crate::model::Model;
 use crate::optim::{LbfgsOptions, Plateau};
@@ -377,14 +376,7 @@ pub(super) fn train_em(
         objective: state.value,
         seconds: start.seconds(),
         diagnostics: state.diagnostics,
-        precision: Precision::Double,
         trace: state.trace,
-        rising: None,
-        mixing: None,
-        starts: Vec::new(),
-        judged: Vec::new(),
-        kernels: None,
-        averaged: None,
-        findings: Vec::new(),
+        ..TrainReport::default()
     })
 }

@@ -7,7 +7,6 @@ use super::{
 };
 use crate::data::{Batches, Minibatch, Position, Source};
 use crate::error::{Error, Result};
-use crate::linalg::Precision;
 use crate::methods::Diagnostics;
 use crate::model::{Model, hyperparameters};
 use crate::optim::{Adam, Optimiser, Progress, Reason, Status};
@@ -267,15 +266,10 @@ pub(super) fn run(
         objective: bound.or(last).or(so_far).unwrap_or(f64::NAN),
         seconds: state.seconds,
         diagnostics: state.diagnostics,
-        precision: Precision::Double,
         rising: if state.best.is_none() { rising(&state.trace, population) } else { None },
         trace: state.trace,
-        mixing: None,
-        starts: Vec::new(),
         judged: state.judged,
-        kernels: None,
-        averaged: None,
-        findings: Vec::new(),
+        ..TrainReport::default()
     })
 }
 

@@ -124,7 +124,7 @@ pub struct TracePoint {
 }
 
 /// How training went.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TrainReport {
     /// Why it stopped, in a sentence.
     pub stopped: String,
