@@ -133,7 +133,9 @@ def main():
     own = arguments()
     own.rows = own.rows or (1000 if own.small else 8000)
     own.inducing = own.inducing or (100 if own.small else 200)
-    print("| table | rows | NLPD | difference | other jitter | of the bound | guard of the fit | guard of predictions |")
+    print(
+        "| table | rows | NLPD | difference | other jitter | of the bound | guard of the fit | guard of predictions |"
+    )
     print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
     for name, kind, x, y in of_benchmarks() if own.small else of_folder(own.folder):
         if own.only not in (None, name):
