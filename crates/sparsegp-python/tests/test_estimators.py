@@ -655,12 +655,14 @@ def test_mixed_precision_agrees_or_says_why_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mixed = GPRegressor(**options, precision="mixed").fit(X, y)
+    assert (double.precision_, mixed.precision_) == ("double", "mixed")
     np.testing.assert_allclose(mixed.objective_, double.objective_, rtol=1e-2)
     mean, deviation = double.predict(X, return_std=True)
     assert np.abs(mixed.predict(X) - mean).max() < 0.05 * deviation.max()
     precise = dict(initial={"likelihood.variance": 1e-8}, fixed=["likelihood.variance"])
     with pytest.warns(UserWarning, match="in double precision"):
-        GPRegressor(**options, **precise, precision="mixed").fit(X, y)
+        told = GPRegressor(**options, **precise, precision="mixed").fit(X, y)
+    assert told.precision_ == "double"
     with pytest.raises(ValueError, match="precision"):
         GPRegressor(method="svgp", precision="half").fit(X, y)
 

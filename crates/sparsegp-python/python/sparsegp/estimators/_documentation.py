@@ -145,6 +145,8 @@ _ATTRIBUTES = """
     averaged_ : dict or None
         Where predictions average over hyperparameters: the number of ``settings``, of ``components`` that they make, and the
         ``effective`` share of the points that were weighed, near 1 where their posterior is near a normal one.
+    precision_ : {"double", "mixed"}
+        What the training ended in, whatever was asked for with ``precision``.
     log_inputs_ : list of str
         Inputs whose logarithms were learnt from.
     kernel_choice_ : dict or None

@@ -78,6 +78,8 @@ class Learnt(Rows):
         self.start_ = [(str(one["start"]), float(one["objective"])) for one in report.get("judged", [])]
         self.kernel_choice_ = report.get("kernels")
         self.averaged_ = report.get("averaged")
+        # "single" is what products were of
+        self.precision_ = "mixed" if report.get("precision") == "single" else "double"
         logs = about["scaler"].get("x_log") or []
         self.log_inputs_ = [name for name, unit in zip(about["inputs"], logs) if unit is not None]
         self.findings_ = report.get("findings", [])
