@@ -34,7 +34,9 @@ fn main() {
                 }
             }
             if asked("predictions") {
-                [512, 1024].map(|m| predictions([100_000, 8, m], threads, 3));
+                for m in [512, 1024] {
+                    predictions([100_000, 8, m], threads, 3);
+                }
             }
             if asked("steps") {
                 for method in ["svgp", "svgp2025", "lsvgp"] {
