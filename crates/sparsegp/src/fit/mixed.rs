@@ -267,7 +267,11 @@ impl Learning<'_> {
         plain.train.max_iterations = plain.train.max_iterations.saturating_sub(report.iterations);
         let double = Learning { options: &plain, ..*self };
         let mut later = Counting::after(&report, observer);
-        let then = double.trained(model, origin, None, &mut later)?;
+        let mut then = double.trained(model, origin, None, &mut later)?;
+        if then.iterations == 0 && !then.converged {
+            // no iteration was left
+            then.precision = Precision::Single;
+        }
         Ok(later.joined(report, then))
     }
 }

@@ -4,7 +4,7 @@ use crate::support::{arrays, fit, options, table};
 use sparsegp::data::InMemory;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, Of};
 use sparsegp::linalg::{Mat, Precision};
-use sparsegp::train::TrainReport;
+use sparsegp::train::{TrainOptions, TrainReport};
 
 /// Sparse methods with their likelihood.
 const METHODS: [(&str, Option<&str>); 13] = [
@@ -284,7 +284,22 @@ fn files_name_the_precision_of_the_training_and_predict_in_double() {
     let rows = InMemory::new(x, y).expect("rows");
     let rows = Dataset::from_rows(rows, true).expect("a table");
     let own = FitOptions { inducing: Some(40), pilot: 0, ..options("titsias2025", 200) };
-    let fitted = fit(&rows, &FitOptions { precision: Precision::Single, ..own }).expect("a fit");
-    assert!(fitted.warnings.iter().any(|text| text.contains("double precision")));
-    assert_eq!(fitted.report.expect("a report").precision, Precision::Double);
+    let own = FitOptions { precision: Precision::Single, ..own };
+    let own = FitOptions { set: vec![("likelihood.variance".into(), vec![0.1])], ..own };
+    let fitted = fit(&rows, &own).expect("a fit");
+    let told = |of: &Fitted| of.warnings.iter().any(|text| text.contains("double precision"));
+    assert!(told(&fitted), "{:?}", fitted.warnings);
+    let report = fitted.report.expect("a report");
+    assert_eq!(report.precision, Precision::Double);
+    // as many as mixed precision takes by itself: none is left
+    for most in 1..report.iterations {
+        let train = TrainOptions { max_iterations: most, ..own.train.clone() };
+        let fitted = fit(&rows, &FitOptions { train, ..own.clone() }).expect("a fit");
+        if told(&fitted) {
+            let report = fitted.report.expect("a report");
+            assert_eq!((report.iterations, report.precision), (most, Precision::Single));
+            return;
+        }
+    }
+    panic!("the guard never spoke at the end of a training that was cut off");
 }
