@@ -1,7 +1,8 @@
 //! Mixed precision beside double precision, in alternation and with plain products of both in the same run:
-//! `cargo run --release -p sparsegp-bench --bin mixed -- [bounds | steps]`.
+//! `cargo run --release -p sparsegp-bench --bin mixed -- [bounds | steps | predictions]`.
 //!
-//! Medians of the time of a collapsed bound with its gradient (10 000 rows of 8 inputs) and of a minibatch step
+//! Predictions are of means and variances of 100 000 rows, with the largest change of a standard deviation as a share of it. Of
+//! the rest, medians of the time of a collapsed bound with its gradient (10 000 rows of 8 inputs) and of a minibatch step
 //! (1024 rows), their ratio, that of plain products, and what the two evaluations differ by: the bound in nats per
 //! row, the gradient as the largest difference in units of its largest entry.
 
@@ -9,9 +10,9 @@ use sparsegp::data::InMemory;
 use sparsegp::engine::{Cpu, Engine, Mixed};
 use sparsegp::kernels::{Inputs, parse};
 use sparsegp::likelihoods::Gaussian;
-use sparsegp::linalg::{Jitter, Mat, Real, sized};
+use sparsegp::linalg::{Jitter, Mat, Real, in_parts, sized};
 use sparsegp::methods;
-use sparsegp::model::{Model, inducing_param};
+use sparsegp::model::{Model, Posterior, inducing_param};
 use sparsegp::variational::Variational;
 use sparsegp_bench::{median, noise, panels};
 use std::time::Instant;
@@ -32,6 +33,11 @@ fn main() {
                     case(method, [10_000, 8, m], threads, 7);
                 }
             }
+            if asked("predictions") {
+                for m in [512, 1024] {
+                    predictions([100_000, 8, m], threads, 3);
+                }
+            }
             if asked("steps") {
                 for method in ["svgp", "svgp2025", "lsvgp"] {
                     for m in [256, 512, 1024] {
@@ -41,6 +47,46 @@ fn main() {
             }
         });
     }
+}
+
+/// Seconds of predictions of rows, with the variances.
+fn predicted(posterior: &Posterior, x: &Mat<f64>) -> (f64, Vec<Mat<f64>>) {
+    let start = Instant::now();
+    let parts = in_parts(x.as_ref(), |_, rows| Ok(posterior.predict_f(rows)?.1));
+    (start.elapsed().as_secs_f64(), parts.expect("predictions"))
+}
+
+fn predictions([n, d, m]: [usize; 3], threads: usize, rounds: usize) {
+    let (model, data, x) = problem("titsias2025", [4000, d, m], n);
+    let cpu = Cpu::default();
+    let double = model.posterior(&cpu, &data).expect("a posterior");
+    let some = Mat::from_fn(400, d, |i, q| x[(i * n / 400, q)]);
+    let (single, reason) = double.clone().in_mixed_precision(some.as_ref()).expect("products");
+    println!("{}", reason.as_deref().unwrap_or("the guard is quiet"));
+    let (a, b) = (noise(m, m, 3), noise(10_000, m, 5));
+    let (mut c, mut c32) = (Mat::zeros(10_000, m), Mat::<f32>::zeros(10_000, m));
+    let (a32, b32) = (rounded::<f32>(&a), rounded::<f32>(&b));
+    let mut times = [const { Vec::new() }; 4];
+    let mut change = 0.0_f64;
+    for round in 0..=rounds {
+        let products = [product(&a, &b, &mut c), product(&a32, &b32, &mut c32)];
+        let ((own, variances), (other, rounded)) = (predicted(&double, &x), predicted(&single, &x));
+        for (a, b) in variances.iter().zip(&rounded) {
+            let pairs = a.col_as_slice(0).iter().zip(b.col_as_slice(0));
+            change = pairs.fold(change, |most, (a, b)| most.max(((b / a).sqrt() - 1.0).abs()));
+        }
+        if round > 0 {
+            let now = [products[0], products[1], own, other];
+            times.iter_mut().zip(now).for_each(|(all, time)| all.push(time));
+        }
+    }
+    let [f64s, f32s, double_time, mixed_time] = times.map(median);
+    println!(
+        "{threads} thread(s)  M = {m:4}  predictions: {double_time:7.2} s, mixed {mixed_time:7.2} s: {:.2} times as fast \
+         (products {:.2}); deviations change by up to {change:.0e} of themselves",
+        double_time / mixed_time,
+        f64s / f32s,
+    );
 }
 
 /// q at some place that is not the prior.
@@ -73,8 +119,9 @@ fn rounded<T: Real>(a: &Mat<f64>) -> Mat<T> {
     own
 }
 
-fn case(method: &str, [n, d, m]: [usize; 3], threads: usize, rounds: usize) {
-    let x = noise(n, d, 7);
+/// A model of a wave over so many rows, these, and other inputs of the same kind.
+fn problem(method: &str, [n, d, m]: [usize; 3], others: usize) -> (Model, InMemory, Mat<f64>) {
+    let (x, other) = (noise(n, d, 7), noise(others, d, 8));
     let y = Mat::from_fn(n, 1, |i, _| (0..d).map(|q| x[(i, q)]).sum::<f64>().sin());
     let z = Mat::from_fn(m, d, |i, q| x[((i * 7919) % n, q)] + 0.01 * (i as f64).sin());
     let data = InMemory::new(x, y).expect("shapes fit");
@@ -90,6 +137,11 @@ fn case(method: &str, [n, d, m]: [usize; 3], threads: usize, rounds: usize) {
         jitter: Jitter::default(),
         hidden: Vec::new(),
     };
+    (model, data, other)
+}
+
+fn case(method: &str, [n, d, m]: [usize; 3], threads: usize, rounds: usize) {
+    let (model, data, _) = problem(method, [n, d, m], 0);
     let (a, b) = (noise(m, m, 3), noise(n, m, 5));
     let (mut c, mut c32) = (Mat::zeros(n, m), Mat::<f32>::zeros(n, m));
     let (a32, b32) = (rounded::<f32>(&a), rounded::<f32>(&b));

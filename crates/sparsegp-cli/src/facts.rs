@@ -5,6 +5,7 @@ use crate::kind::{labels, option_of};
 use crate::report::{aligned, epochs, kernel_names, likelihood_name, objective_name};
 use sparsegp::data::{Encoding, InputColumn};
 use sparsegp::fit::Fitted;
+use sparsegp::linalg::Precision;
 use sparsegp::metrics::Mixing;
 use sparsegp::params::{Param, Prior, Role};
 use sparsegp::train::TrainReport;
@@ -98,6 +99,9 @@ fn of_training<'a>(fitted: &Fitted, report: &'a TrainReport, objective: f64) -> 
     let value = number(objective, 7);
     lines.push(("objective", format!("{value} nats ({})", objective_name(fitted))));
     lines.push(("training", training_text(report)));
+    if report.precision == Precision::Single {
+        lines.push(("precision", "trained in mixed precision; predicts in double".into()));
+    }
     if report.starts.len() > 1 {
         let jacobian = fitted.log_jacobian();
         let ends: Vec<f64> = report.starts.iter().map(|value| value + jacobian).collect();

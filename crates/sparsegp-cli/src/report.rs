@@ -4,6 +4,7 @@ use crate::format::{Align, Table, moment, number};
 use crate::kind::labels;
 use serde_json::{Value, json};
 use sparsegp::fit::{Fitted, ParameterRow};
+use sparsegp::linalg::Precision;
 use sparsegp::params::{Param, Prior, Role};
 use sparsegp::train::TrainReport;
 use std::fmt::Write;
@@ -249,6 +250,7 @@ pub fn model_json(fitted: &Fitted) -> Value {
         json!({
             "stopped": r.stopped, "converged": r.converged, "iterations": r.iterations,
             "evaluations": r.evaluations, "failures": r.failures, "seconds": r.seconds,
+            "precision": if r.precision == Precision::Single { "mixed" } else { "double" },
             "starts": r.starts, "kernels": r.kernels, "findings": r.findings, "averaged": r.averaged, "diagnostics": r.diagnostics, "epochs": epochs(r), "mixing": r.mixing,
         })
     });

@@ -115,6 +115,18 @@ impl Fitted {
         fitted.map(Self::new).map_err(exception)
     }
 
+    /// The model that predicts in mixed precision where these rows allow it; else itself, and why.
+    fn in_mixed_precision(
+        &self,
+        py: Python<'_>,
+        x: Array2<'_>,
+    ) -> PyResult<(Self, Option<String>)> {
+        let x = Matrix::of(&x);
+        let fitted = (*self.inner).clone();
+        let (fitted, reason) = unlocked(py, || fitted.in_mixed_precision(x.as_ref()))?;
+        Ok((Self::new(fitted), reason))
+    }
+
     /// The model for inputs that are known exactly.
     fn without_input_sd(&self) -> Self {
         match self.inner.input_deviations.is_empty() {

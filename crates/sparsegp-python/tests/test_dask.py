@@ -62,6 +62,16 @@ def client():
         yield own
 
 
+def test_mixed_precision_is_for_rows_in_memory(client):
+    frame = table()
+    rows = collection(frame)
+    model = on_dask.GPRegressor(**SMALL, max_iter=2).fit(rows[INPUTS], rows["y"])
+    with pytest.raises(ValueError, match="precision is for rows in memory"):
+        model.predict(rows[INPUTS], return_std=True, precision="mixed")
+    here = model.predict(frame[INPUTS], return_std=True, precision="mixed")
+    np.testing.assert_allclose(here[1], model.predict(frame[INPUTS], return_std=True)[1], rtol=1e-2)
+
+
 # -- bits ------------------------------------------------------------------------------------------
 
 

@@ -655,14 +655,45 @@ def test_mixed_precision_agrees_or_says_why_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         mixed = GPRegressor(**options, precision="mixed").fit(X, y)
+    assert (double.precision_, mixed.precision_) == ("double", "mixed")
     np.testing.assert_allclose(mixed.objective_, double.objective_, rtol=1e-2)
     mean, deviation = double.predict(X, return_std=True)
     assert np.abs(mixed.predict(X) - mean).max() < 0.05 * deviation.max()
     precise = dict(initial={"likelihood.variance": 1e-8}, fixed=["likelihood.variance"])
     with pytest.warns(UserWarning, match="in double precision"):
-        GPRegressor(**options, **precise, precision="mixed").fit(X, y)
+        told = GPRegressor(**options, **precise, precision="mixed").fit(X, y)
+    assert told.precision_ == "double"
     with pytest.raises(ValueError, match="precision"):
         GPRegressor(method="svgp", precision="half").fit(X, y)
+
+
+def test_predictions_in_mixed_precision_agree_or_say_why_not():
+    X, y = waves(300)
+    options = dict(method="titsias2025", n_inducing=30, max_iter=20)
+    model = GPRegressor(**options).fit(X, y)
+    mean, deviation = model.predict(X, return_std=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        other, rounded = model.predict(X, return_std=True, precision="mixed")
+    np.testing.assert_allclose(other, mean, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(rounded, deviation, rtol=1e-2)
+    assert (rounded != deviation).any()
+    precise = dict(initial={"likelihood.variance": 1e-8}, fixed=["likelihood.variance"])
+    precise = GPRegressor(**options, **precise).fit(X, y)
+    with pytest.warns(UserWarning, match="predictions are in double precision") as told:
+        same = precise.predict(X, return_std=True, precision="mixed")
+    assert told[0].filename == __file__
+    np.testing.assert_array_equal(same, precise.predict(X, return_std=True))
+    with pytest.raises(ValueError, match="`exact` has no mixed precision"):
+        GPRegressor(method="exact", max_iter=2).fit(X, y).predict(X, precision="mixed")
+    with pytest.raises(ValueError, match="precision is 'half'"):
+        model.predict(X, precision="half")
+    with pytest.raises(ValueError, match="x_sd are predicted in double precision"):
+        model.predict(X, x_sd=0.1 * np.ones(X.shape), precision="mixed")
+    classes = GPClassifier(method="svgp", n_inducing=20, epochs=3).fit(X, y > np.median(y))
+    proba = classes.predict_proba(X)
+    np.testing.assert_allclose(classes.predict_proba(X, precision="mixed"), proba, atol=1e-3)
+    assert (classes.predict(X, precision="mixed") == classes.predict(X)).all()
 
 
 def test_files_are_streamed_to_the_same_model(tmp_path):

@@ -40,6 +40,8 @@ mod limits;
 mod log_inputs;
 #[path = "fit/mixed.rs"]
 mod mixed;
+#[path = "fit/mixed_predictions.rs"]
+mod mixed_predictions;
 #[path = "fit/noiseless.rs"]
 mod noiseless;
 #[path = "fit/noisy_inputs.rs"]

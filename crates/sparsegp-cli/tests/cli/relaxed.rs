@@ -55,6 +55,44 @@ fn mixed_precision_is_double_precision_where_it_has_to_be() {
     assert!(told.err.contains("the fit is in double precision"), "{}", told.err);
 }
 
+/// Predictions in mixed precision have the means of double precision and deviations within a hundredth, or say why not.
+#[test]
+fn predictions_in_mixed_precision_agree_or_say_why_not() {
+    let folder = Folder::new();
+    folder.write("s.csv", snelson());
+    folder.ok("fit s.csv --target y --method titsias2025 --inducing 15 --max-iterations 20 -o m");
+    let numbers = |more: &str| -> Vec<Vec<f64>> {
+        let told = folder.ok(&format!("predict m s.csv {more}"));
+        assert!(!told.err.contains("precision"), "{}", told.err);
+        let rows = told.out.lines().skip(1);
+        rows.map(|row| row.split(',').map(|cell| cell.parse().unwrap()).collect()).collect()
+    };
+    let (double, mixed) = (numbers(""), numbers("--precision mixed"));
+    assert_ne!(double, mixed, "nothing is rounded");
+    assert_eq!(double.len(), mixed.len());
+    for (a, b) in double.iter().zip(&mixed) {
+        close(a[0], b[0], 1e-9);
+        close(b[1] / a[1], 1.0, 1e-2);
+    }
+    let set = "--kernel rbf(lengthscales=[1]) --set likelihood.variance=1e-8 --freeze likelihood.variance --freeze kernel";
+    folder.ok(&format!(
+        "fit s.csv --target y --method titsias2025 --inducing 20 --max-iterations 5 {set} -o p"
+    ));
+    let told = folder.ok("predict p s.csv --precision mixed");
+    assert!(told.err.contains("predictions are in double precision"), "{}", told.err);
+    assert_eq!(told.out, folder.ok("predict p s.csv").out);
+    let told = folder.json("predict p s.csv --precision mixed -o out.csv");
+    assert_eq!(told["precision"], "double");
+    folder.ok("fit s.csv --target y --method exact --max-iterations 5 -o e");
+    folder.refused(1, "predict e s.csv --precision mixed", &["`exact` has no mixed precision"]);
+    // what a model was trained in is another matter
+    let fit = "fit s.csv --target y --method titsias2025 --inducing 15 --max-iterations 20 --precision mixed -o t";
+    folder.ok(fit);
+    assert!(folder.ok("inspect t").out.contains("trained in mixed precision"));
+    assert_eq!(folder.json("inspect t")["training"]["precision"], "mixed");
+    assert_eq!(folder.json("inspect m")["training"]["precision"], "double");
+}
+
 #[test]
 fn classes_by_the_robust_maximum() {
     let folder = Folder::new();

@@ -9,8 +9,8 @@ use crate::data::Source;
 use crate::engine::{Engine, Mixed};
 use crate::error::{Error, Result};
 use crate::fit::checkpoint::Held;
-use crate::fit::fitted::Origin;
-use crate::linalg::Precision;
+use crate::fit::fitted::{Fitted, Origin};
+use crate::linalg::{Mat, MatRef, Precision};
 use crate::methods::{self, Keeps, Method};
 use crate::model::Model;
 use crate::train::{Counting, Observer, TrainReport};
@@ -42,6 +42,11 @@ pub(super) fn name(precision: Precision) -> &'static str {
 /// Whether q is kept with an inverse by products, whose steps have a guard of their own.
 fn relaxed(method: &dyn Method) -> bool {
     method.with_q().is_some_and(|q| q.keeps == Keeps::Relaxed)
+}
+
+/// The precision of the products of a q that is kept with an inverse by products.
+fn of_products(options: &FitOptions) -> Precision {
+    options.batches.as_ref().map_or(Precision::Double, |own| own.training.following.solver.products)
 }
 
 /// Whether a method has sums over rows that mixed precision speeds up.
@@ -151,6 +156,49 @@ impl Apart {
     }
 }
 
+/// Most rows at which predictions are compared in both precisions.
+const COMPARED: usize = 400;
+
+/// So many rows at equal distances, or all if they are fewer.
+fn spread(x: MatRef<'_, f64>, count: usize) -> Mat<f64> {
+    let (n, d) = (x.nrows(), x.ncols());
+    let count = count.min(n);
+    Mat::from_fn(count, d, |i, q| x[(i * n / count, q)])
+}
+
+impl Fitted {
+    /// Returns the model that predicts in mixed precision, if that changes no standard deviation of a latent function by more than
+    /// 1 % at 400 of these inputs (B×D in the data's own units, at equal distances; all of fewer); else itself, in double
+    /// precision, with a sentence that says why. Give the rows to be predicted, or some of all parts of them. What is in
+    /// single precision then, and what never is, says [`Posterior::in_mixed_precision`](crate::model::Posterior::in_mixed_precision).
+    /// The precision that a model was trained in ([`TrainReport::precision`]) has no part in this.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a method whose predictions are no products of rows with inducing points (exact inference, series,
+    /// neighbours, layers, draws), and for inputs with standard deviations; [`Error::Shape`] if the number of columns differs.
+    pub fn in_mixed_precision(mut self, x: MatRef<'_, f64>) -> Result<(Self, Option<String>)> {
+        if !self.input_deviations.is_empty() {
+            return Err(Error::Invalid(
+                "inputs with standard deviations are predicted in double precision: leave out `--precision mixed`".into(),
+            ));
+        }
+        let method = self.model.method;
+        if !traits_of(method, Way::default()).has(Trait::RowProducts) {
+            return Err(Error::Invalid(format!(
+                "method `{}` has no mixed precision for predictions, which takes {}: leave out `--precision mixed`",
+                method.name(),
+                Trait::RowProducts.words()
+            )));
+        }
+        self.check_rows(x)?;
+        let mut rows = spread(x, COMPARED);
+        self.scaler.scale_x(rows.as_mut())?;
+        let (posterior, reason) = self.posterior.in_mixed_precision(rows.as_ref())?;
+        self.posterior = posterior;
+        Ok((self, reason))
+    }
+}
+
 impl Learning<'_> {
     /// Trains in the precision that is asked for, as far as it goes.
     pub(super) fn in_precision(
@@ -163,7 +211,11 @@ impl Learning<'_> {
         let plain = FitOptions { precision: Precision::Double, ..self.options.clone() };
         let double = Learning { options: &plain, ..*self };
         if self.options.precision == Precision::Double || relaxed(model.method) {
-            return self.trained(model, origin, held, observer);
+            let mut report = self.trained(model, origin, held, observer)?;
+            if relaxed(model.method) {
+                report.precision = of_products(self.options);
+            }
+            return Ok(report);
         }
         let method = model.method;
         if !takes(method, self.options) {
@@ -190,6 +242,7 @@ impl Learning<'_> {
         let mixed = Mixed(self.engine);
         let own = Learning { engine: &mixed, ..*self };
         let mut report = own.trained(model, origin, held, observer)?;
+        report.precision = Precision::Single;
         if observer.interrupted() {
             return Ok(report);
         }
@@ -214,7 +267,11 @@ impl Learning<'_> {
         plain.train.max_iterations = plain.train.max_iterations.saturating_sub(report.iterations);
         let double = Learning { options: &plain, ..*self };
         let mut later = Counting::after(&report, observer);
-        let then = double.trained(model, origin, None, &mut later)?;
+        let mut then = double.trained(model, origin, None, &mut later)?;
+        if then.iterations == 0 && !then.converged {
+            // no iteration was left
+            then.precision = Precision::Single;
+        }
         Ok(later.joined(report, then))
     }
 }

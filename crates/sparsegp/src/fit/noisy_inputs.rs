@@ -272,13 +272,9 @@ fn run(
         seconds: earlier + begun.elapsed().as_secs_f64(),
         diagnostics,
         trace,
-        rising: None,
-        mixing: None,
         starts: before.as_ref().map(|report| report.starts.clone()).unwrap_or_default(),
         judged: before.map(|report| report.judged).unwrap_or_default(),
-        kernels: None,
-        averaged: None,
-        findings: Vec::new(),
+        ..TrainReport::default()
     });
     (fitted.model, fitted.posterior) = (model, posterior);
     Ok(fitted)

@@ -11,11 +11,13 @@ mod mixing;
 mod noisy;
 mod observations;
 mod of_functions;
+mod operands;
 mod pathwise;
 mod process;
 mod quantiles;
 mod rounding;
 mod sampled;
+mod single;
 mod terms;
 mod trend;
 mod whitened;
@@ -35,7 +37,7 @@ pub(crate) use trend::SavedTrend;
 
 use super::Model;
 use crate::data::InMemory;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Cholesky, Mat, MatRef};
 use crate::markov::Past;
@@ -182,6 +184,12 @@ impl Posterior {
     /// [`crate::Error::Invalid`] for an input that is not there, a deep model and a posterior of
     /// draws.
     pub fn with_input_deviations(self, of: Vec<usize>) -> Result<Self> {
+        if self.law.alone().is_some_and(|own| own.single.is_some()) {
+            return Err(Error::Invalid(
+                "predictions at inputs with standard deviations are in double precision: leave out `--precision mixed`"
+                    .into(),
+            ));
+        }
         let noisy = Noisy::new(self.law, of)?;
         Ok(Self { law: Arc::new(noisy), ..self })
     }

@@ -300,12 +300,6 @@ pub(super) fn ascend(
         seconds: start.seconds(),
         diagnostics: objective.diagnostics,
         trace,
-        rising: None,
-        mixing: None,
-        starts: Vec::new(),
-        judged: Vec::new(),
-        kernels: None,
-        averaged: None,
-        findings: Vec::new(),
+        ..TrainReport::default()
     })
 }

@@ -377,12 +377,6 @@ pub(super) fn train_em(
         seconds: start.seconds(),
         diagnostics: state.diagnostics,
         trace: state.trace,
-        rising: None,
-        mixing: None,
-        starts: Vec::new(),
-        judged: Vec::new(),
-        kernels: None,
-        averaged: None,
-        findings: Vec::new(),
+        ..TrainReport::default()
     })
 }

@@ -268,12 +268,8 @@ pub(super) fn run(
         diagnostics: state.diagnostics,
         rising: if state.best.is_none() { rising(&state.trace, population) } else { None },
         trace: state.trace,
-        mixing: None,
-        starts: Vec::new(),
         judged: state.judged,
-        kernels: None,
-        averaged: None,
-        findings: Vec::new(),
+        ..TrainReport::default()
     })
 }
 

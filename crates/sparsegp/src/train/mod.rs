@@ -46,6 +46,7 @@ pub use stochastic::train_batches;
 use crate::data::Source;
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::linalg::Precision;
 use crate::methods::Diagnostics;
 use crate::metrics::Mixing;
 use crate::model::Model;
@@ -123,7 +124,7 @@ pub struct TracePoint {
 }
 
 /// How training went.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct TrainReport {
     /// Why it stopped, in a sentence.
     pub stopped: String,
@@ -141,6 +142,9 @@ pub struct TrainReport {
     pub seconds: f64,
     /// Diagnostics of the last successful evaluation.
     pub diagnostics: Diagnostics,
+    /// What products of rows were made in where it ended.
+    #[serde(default)]
+    pub precision: Precision,
     /// One point per iteration.
     pub trace: Vec<TracePoint>,
     /// Nats a row that the last quarter of the epochs was better than the one before, where a training by minibatches

@@ -53,9 +53,11 @@ E = TypeVar("E", bound="_OnDask")
 _ELSEWHERE = "is for rows on one machine: `to_local()` has the estimator that can"
 
 
-def _in_memory(x_sd: Any) -> None:
+def _in_memory(x_sd: Any, precision: str = "double") -> None:
     if x_sd is not None:
         raise ValueError("x_sd is for rows in memory: `to_local()` gives an estimator that takes it")
+    if precision != "double":
+        raise ValueError("precision is for rows in memory: `to_local()` gives an estimator that takes it")
 
 
 class _OnDask(BaseGP):
@@ -129,8 +131,9 @@ class _Regression(_OnDask, Regressor):
         return_quantiles: Optional[Sequence[float]],
         extra: Any,
         x_sd: Any = None,
+        precision: str = "double",
     ) -> Any:
-        _in_memory(x_sd)
+        _in_memory(x_sd, precision)
         if return_cov:
             raise ValueError("return_cov is for rows in memory: `to_local().predict`")
         targets, levels = self._about["targets"], [float(v) for v in return_quantiles or ()]
@@ -237,10 +240,12 @@ class GPRegressor(_Regression, estimators.GPRegressor):
         return_quantiles: Optional[Sequence[float]] = None,
         noise_variance: Any = None,
         x_sd: Any = None,
+        precision: str = "double",
     ) -> Any:
+        further = (noise_variance, x_sd, precision)
         if not _lazy.is_lazy(X):
-            return self.to_local().predict(X, return_std, return_cov, return_quantiles, noise_variance, x_sd)
-        return self._predict_on(X, return_std, return_cov, return_quantiles, noise_variance, x_sd)
+            return self.to_local().predict(X, return_std, return_cov, return_quantiles, *further)
+        return self._predict_on(X, return_std, return_cov, return_quantiles, *further)
 
 
 class _PlainOnDask(_Regression):
@@ -254,10 +259,11 @@ class _PlainOnDask(_Regression):
         return_cov: bool = False,
         return_quantiles: Optional[Sequence[float]] = None,
         x_sd: Any = None,
+        precision: str = "double",
     ) -> Any:
         if not _lazy.is_lazy(X):
-            return self.to_local().predict(X, return_std, return_cov, return_quantiles, x_sd)
-        return self._predict_on(X, return_std, return_cov, return_quantiles, None, x_sd)
+            return self.to_local().predict(X, return_std, return_cov, return_quantiles, x_sd, precision)
+        return self._predict_on(X, return_std, return_cov, return_quantiles, None, x_sd, precision)
 
 
 class RobustGPRegressor(_PlainOnDask, estimators.RobustGPRegressor):  # type: ignore[misc]
@@ -290,12 +296,15 @@ class GPCountRegressor(_Regression, estimators.GPCountRegressor):
         return_quantiles: Optional[Sequence[float]] = None,
         exposure: Any = None,
         trials: Any = None,
+        x_sd: Any = None,
+        precision: str = "double",
     ) -> Any:
+        how = (x_sd, precision)
         if not _lazy.is_lazy(X):
             own = self.to_local()
-            return own.predict(X, return_std, return_cov, return_quantiles, exposure, trials)
+            return own.predict(X, return_std, return_cov, return_quantiles, exposure, trials, *how)
         further = self._further(exposure, trials)
-        return self._predict_on(X, return_std, return_cov, return_quantiles, further)
+        return self._predict_on(X, return_std, return_cov, return_quantiles, further, *how)
 
     def score(
         self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None, trials: Any = None
@@ -313,18 +322,18 @@ class GPClassifier(_OnDask, estimators.GPClassifier):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GPClassifier:
         return self._fit_on(X, y, sample_weight, None)
 
-    def predict_proba(self, X: Any, x_sd: Any = None) -> Any:
+    def predict_proba(self, X: Any, x_sd: Any = None, precision: str = "double") -> Any:
         """Gives probabilities of the classes, lazily for a Dask collection: columns in the order of ``classes_``."""
         if not _lazy.is_lazy(X):
-            return super().predict_proba(X, x_sd)
-        _in_memory(x_sd)
+            return super().predict_proba(X, x_sd, precision)
+        _in_memory(x_sd, precision)
         return _lazy.by_partition(_lazy.probabilities, self._lent(), (X,), [str(c) for c in self.classes_])
 
-    def predict(self, X: Any, x_sd: Any = None) -> Any:
+    def predict(self, X: Any, x_sd: Any = None, precision: str = "double") -> Any:
         """Gives the most probable class of every row, lazily for a Dask collection."""
         if not _lazy.is_lazy(X):
-            return self.to_local().predict(X, x_sd)
-        _in_memory(x_sd)
+            return self.to_local().predict(X, x_sd, precision)
+        _in_memory(x_sd, precision)
         found = _lazy.by_partition(_lazy.labels, self._lent(), (X,), ["class"], self.classes_.dtype)
         return _lazy.first(found)
 

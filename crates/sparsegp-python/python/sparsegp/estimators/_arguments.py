@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from typing import Any, Union
 
@@ -17,6 +18,17 @@ from ..likelihoods import Likelihood
 KernelLike = Union[str, Kernel, Sequence[Union[str, Kernel]]]
 LikelihoodLike = Union[None, str, Likelihood]
 Path = Union[str, "os.PathLike[str]"]
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def level_of_caller() -> int:
+    """The ``stacklevel`` with which the caller of this warns at the line outside the package that asked for the work."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _names(what: str) -> frozenset[str]:

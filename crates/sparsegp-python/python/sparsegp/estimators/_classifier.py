@@ -220,7 +220,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
                 raise ValueError(f"classes are {classes}; in the first call they were {known}")
         return self._fit_labels(x, labels, weights, known, name, partial=True)
 
-    def predict_proba(self, X: ArrayLike, x_sd: Any = None) -> Array:
+    def predict_proba(self, X: ArrayLike, x_sd: Any = None, precision: str = "double") -> Array:
         """Probabilities of the classes.
 
         Parameters
@@ -229,22 +229,26 @@ class GPClassifier(ClassifierMixin, BaseGP):
         x_sd : array-like of shape (n_samples, n_features), or dict, optional
             Standard deviations of the inputs, 0 where they are known exactly; a dict has those of some features, by name or
             place. Probabilities are averages over the inputs.
+        precision : {"double", "mixed"}
+            What products of rows with inducing points are made in (see :meth:`GPRegressor.predict`).
 
         Returns
         -------
         array of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        core, x = self._placed(X, x_sd)
+        core, x = self._placed(X, x_sd, precision)
         return core.predict_proba(x)
 
-    def predict(self, X: ArrayLike, x_sd: Any = None) -> NDArray[Any]:
+    def predict(self, X: ArrayLike, x_sd: Any = None, precision: str = "double") -> NDArray[Any]:
         """The most probable class of every row.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         x_sd : array-like of shape (n_samples, n_features), or dict, optional
+            See :meth:`predict_proba`.
+        precision : {"double", "mixed"}
             See :meth:`predict_proba`.
 
         Returns
@@ -256,8 +260,10 @@ class GPClassifier(ClassifierMixin, BaseGP):
         sparsegp.NumericalError
             If the probabilities of a row are not numbers.
         """
-        # whoever overrides it need not know of deviations
-        probabilities = self.predict_proba(X) if x_sd is None else self.predict_proba(X, x_sd)
+        # whoever overrides it need not know of deviations and precisions
+        further = {} if x_sd is None else {"x_sd": x_sd}
+        further.update({} if precision == "double" else {"precision": precision})
+        probabilities = self.predict_proba(X, **further)
         lost = np.flatnonzero(np.isnan(probabilities).any(axis=1))
         if lost.size:
             raise NumericalError(f"the probabilities of row {lost[0]} are not numbers: no class is the largest")

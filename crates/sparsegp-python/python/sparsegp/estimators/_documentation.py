@@ -114,8 +114,8 @@ _PARAMETERS = """
     precision : {"double", "mixed"}
         What products of rows are made in while a model with inducing points is trained. ``"mixed"`` takes 24 bits for them,
         which is up to twice as fast with many inducing points. Some rows are passed in both precisions before and after: where
-        the bound loses digits, the fit is in double precision and a warning says so. Predictions and ``objective_`` are always
-        in double precision. For methods with sums over rows only, such as ``"titsias2025"`` and ``"svgp"``.
+        the bound loses digits, the fit is in double precision and a warning says so. ``objective_`` is always
+        in double precision, and so are predictions unless ``predict`` is asked for others. For methods with sums over rows only, such as ``"titsias2025"`` and ``"svgp"``.
     relative_weights : bool
         Whether ``sample_weight`` says how much rows matter beside each other: then it is divided by its mean. Without it
         a row of weight 2 counts as two.
@@ -145,6 +145,8 @@ _ATTRIBUTES = """
     averaged_ : dict or None
         Where predictions average over hyperparameters: the number of ``settings``, of ``components`` that they make, and the
         ``effective`` share of the points that were weighed, near 1 where their posterior is near a normal one.
+    precision_ : {"double", "mixed"}
+        What the training ended in, whatever was asked for with ``precision``.
     log_inputs_ : list of str
         Inputs whose logarithms were learnt from.
     kernel_choice_ : dict or None

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
-import sys
 import warnings
 from typing import Any, Optional
 
@@ -21,9 +19,8 @@ from ..likelihoods import as_likelihood
 from ..likelihoods._custom import slopes_of
 from ..means import slopes_of_mean
 from ..models import Model
+from ._arguments import level_of_caller
 from ._rows import Rows
-
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # parameters that are shown by their shape
 _BULKY = re.compile(r"(layers\[\d+\]\.)?(inducing|q\.)|layers\[\d+\]\.mean\.weights")
@@ -47,10 +44,7 @@ class Learnt(Rows):
                 self._restore({"feature_names": self._about["inputs"], "of_file": True})
         if error is not None:
             raise error
-        # of the line that asked for it
-        level, frame = 1, sys._getframe()
-        while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-            level, frame = level + 1, frame.f_back
+        level = level_of_caller()
         if "most allowed" in self.stopped_:
             text = f"training {self.stopped_}: raise max_iter ({self.max_iter})"
             warnings.warn(text, ConvergenceWarning, stacklevel=level)
@@ -84,6 +78,8 @@ class Learnt(Rows):
         self.start_ = [(str(one["start"]), float(one["objective"])) for one in report.get("judged", [])]
         self.kernel_choice_ = report.get("kernels")
         self.averaged_ = report.get("averaged")
+        # "single" is what products were of
+        self.precision_ = "mixed" if report.get("precision") == "single" else "double"
         logs = about["scaler"].get("x_log") or []
         self.log_inputs_ = [name for name, unit in zip(about["inputs"], logs) if unit is not None]
         self.findings_ = report.get("findings", [])

@@ -114,10 +114,11 @@ class Regressor(RegressorMixin, BaseGP):
         return_quantiles: Optional[Sequence[float]],
         extra: Optional[ArrayLike],
         x_sd: Any = None,
+        precision: str = "double",
     ) -> Any:
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
-        core, x = self._placed(X, x_sd)
+        core, x = self._placed(X, x_sd, precision)
         further = self._extra(extra, len(x), self._extra_name)
         found: list[Array] = []
         if return_cov:

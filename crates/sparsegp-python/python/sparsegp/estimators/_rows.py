@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Optional
 
 import numpy as np
@@ -18,7 +19,7 @@ from sklearn.utils.validation import (
 from .. import _core
 from .._arrays import Array, aligned
 from . import _frames
-from ._arguments import kernel_text
+from ._arguments import kernel_text, level_of_caller
 from ._noisy import deviations
 from ._parameters import Parameters
 
@@ -129,9 +130,11 @@ class Rows(Parameters):
         weights: Array = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         return weights
 
-    def _placed(self, X: Any, x_sd: Any) -> tuple[_core.Fitted, Array]:
+    def _placed(self, X: Any, x_sd: Any, precision: str = "double") -> tuple[_core.Fitted, Array]:
         """What predicts at these rows, and the rows as it takes them."""
         x = self._inputs(X)
+        if precision not in ("double", "mixed"):
+            raise ValueError(f"precision is {precision!r}; it must be 'double' or 'mixed'")
         own = dict(self._about["input_sd"])
         columns = {str(name) for name in getattr(X, "columns", [])}
         if x_sd is None and own and columns.issuperset(own.values()):
@@ -139,7 +142,14 @@ class Rows(Parameters):
             x_sd = own
         names = [str(name) for name in self._about["inputs"]]
         found = deviations(x_sd, names, len(x), X)
-        if found is None:
+        if found is None and precision == "double":
             return self.fitted_, x
+        if found is None:
+            core, reason = self.fitted_.in_mixed_precision(x)
+            if reason is not None:
+                warnings.warn(reason, UserWarning, stacklevel=level_of_caller())
+            return core, x
+        if precision == "mixed":
+            raise ValueError("rows with x_sd are predicted in double precision: leave out precision='mixed'")
         pairs, values = found
         return self.fitted_.with_input_sd(pairs), np.asfortranarray(np.hstack([x, values]))

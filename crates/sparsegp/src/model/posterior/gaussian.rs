@@ -2,9 +2,11 @@
 
 use super::closed_form::ClosedForm;
 use super::law::{Drawn, Joint, Law, Marginals, Work, check_columns};
+use super::operands::Rounded;
 use super::pathwise::Bundle;
 use super::process::Process;
 use super::rounding::{around, part, raise, roots_of};
+use super::single::Single;
 use super::trend::Trend;
 use super::whitened::Whitened;
 use super::{InputGradients, PredictedTerm, mixing};
@@ -41,6 +43,8 @@ pub(in crate::model) struct Gaussian {
     pub(super) noise: Option<f64>,
     /// What is not known of the mean function.
     pub(super) trend: Option<Trend>,
+    /// What single rows are predicted with in mixed precision; none in double precision.
+    pub(super) single: Option<Single>,
 }
 
 /// Means of latent functions, and both parts of their variances (B×L each).
@@ -62,6 +66,7 @@ impl Gaussian {
             row_noise: Vec::new(),
             noise: None,
             trend: None,
+            single: None,
         }
     }
 
@@ -134,25 +139,33 @@ impl Gaussian {
         self.mixed(x, mean)
     }
 
-    /// Means and variances.
+    /// Means and variances, in double precision.
     pub(super) fn marginals(&self, x: MatRef<f64>) -> Marginals {
+        self.marginals_by(x, None)
+    }
+
+    /// The same, with what the processes have in single precision where that is given.
+    fn marginals_by(&self, x: MatRef<f64>, single: Option<&[Rounded]>) -> Marginals {
         let mut mean = self.start(x);
         let mut variance = Mat::zeros(x.nrows(), self.unmixed());
-        for p in &*self.processes {
-            let k = p.covariances(x);
+        for (at, p) in self.processes.iter().enumerate() {
+            let mut k = p.covariances(x);
             let own = mean.as_mut().subcols_mut(p.latents.start, p.latents.len());
             p.add_mean(k.as_ref(), own);
             let own = variance.as_mut().subcols_mut(p.latents.start, p.latents.len());
             let mut prior = vec![0.0; x.nrows()];
             p.kernel.diag(x, &mut prior);
-            p.variances(&prior, &k, own);
+            match single {
+                None => p.variances(&prior, &k, own),
+                Some(all) => all[at].variances(&prior, &mut k, own),
+            }
         }
         Marginals { mean: self.mixed(x, mean), variance: self.mixed_variances(variance) }
     }
 
-    /// Means and variances, with what is not known of the mean function.
+    /// Means and variances in the precision of its products, with what is not known of the mean function.
     pub(super) fn widened(&self, x: MatRef<f64>) -> Marginals {
-        let mut own = self.marginals(x);
+        let mut own = self.marginals_by(x, self.single.as_ref().map(|all| &all[..]));
         if let Some(trend) = &self.trend {
             trend.widen(self, x, &mut own);
         }
@@ -331,13 +344,13 @@ impl Law for Gaussian {
     }
 
     fn sweep<'a>(&'a self, x: MatRef<'_, f64>, work: Work<'_, 'a>) -> Result<Marginals> {
-        let own = self.widened(x);
+        let own = self.known(x);
         work(None, &own);
         Ok(own)
     }
 
     fn marginals(&self, x: MatRef<f64>) -> Result<Marginals> {
-        Ok(self.widened(x))
+        Ok(self.known(x))
     }
 
     fn means(&self, x: MatRef<f64>) -> Result<Mat<f64>> {

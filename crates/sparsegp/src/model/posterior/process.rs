@@ -1,15 +1,16 @@
 //! Latent functions that share covariance function and points: features, means, variances.
 
+use super::operands::Operands;
 use super::rounding::part;
 use crate::inverse_free::{LSpace, Root};
 use crate::kernels::inducing::{AtPoints, Inducing};
 use crate::kernels::{Kernel, covariances, place_of};
 use crate::linalg::{
-    Accum, Cholesky, Mat, MatMut, MatRef, Par, add_row_dots, column, column_mut, gemm, inner_root,
-    invert_lower, mirror_lower, multiply_lower, par_for, product, sized, solve_lower,
-    solve_lower_transpose, times_triangular, transpose_lower,
+    Accum, Cholesky, Mat, MatMut, MatRef, Par, gemm, inner_root, invert_lower, mirror_lower,
+    multiply_lower, par_for, product, sized, solve_lower, solve_lower_transpose, times_triangular,
+    transpose_lower,
 };
-use faer::reborrow::{Reborrow, ReborrowMut};
+use faer::reborrow::ReborrowMut;
 use std::ops::Range;
 
 /// Latent functions that share covariance function and points.
@@ -169,61 +170,19 @@ impl Process {
         prior
     }
 
-    /// Variances of its latent functions, or of a term of them, (into `out`, B×l) at rows with these
-    /// prior variances and covariances with the points; none below its rounding ([`part`]).
-    pub(super) fn variances(&self, prior: &[f64], k: &Mat<f64>, mut out: MatMut<f64>) {
-        // with one root, or none, all have the first one's
-        let distinct = if self.roots.len() < 2 { 1 } else { out.ncols() };
-        let mut phi: Option<Mat<f64>> = None;
-        let mut features = Mat::new();
-        let part = part(self.points.nrows());
-        for at in 0..distinct {
-            let variance = column_mut(out.rb_mut(), at);
-            variance.fill(0.0);
-            if let Some(Some(g)) = self.explained.get(at) {
-                sized(&mut features, k.nrows(), k.ncols());
-                let (out, k) = (features.as_mut(), k.as_ref());
-                times_triangular(out, Accum::Replace, k, g.transpose(), true, Par::Seq);
-                add_row_dots(features.as_ref(), features.as_ref(), variance);
-            } else {
-                let phi = phi.get_or_insert_with(|| {
-                    let mut phi = k.clone();
-                    self.project(phi.as_mut(), Par::Seq);
-                    phi
-                });
-                self.add_explained(at, phi.as_ref(), variance);
-            }
-            for (v, prior) in variance.iter_mut().zip(prior) {
-                let (left, least) = (prior - *v, part * prior);
-                *v = match left {
-                    // with a kernel that grows: less than ∞ by ∞ is no number, and the rest as large
-                    _ if *prior == f64::INFINITY => f64::INFINITY,
-                    left if left < least => least,
-                    left => left,
-                };
-            }
-        }
-        for at in distinct..out.ncols() {
-            let (from, mut to) = out.rb_mut().split_at_col_mut(at);
-            column_mut(to.rb_mut(), 0).copy_from_slice(column(from.rb(), 0));
-        }
+    /// What rows are multiplied by for their variances.
+    pub(super) fn operands(&self) -> Operands<'_, f64> {
+        let (lower, residual) = match self.products() {
+            Some((l, e)) => (l, Some(e)),
+            None => (self.factor.l.as_ref(), None),
+        };
+        Operands { lower, residual, roots: &self.roots, explained: &self.explained }
     }
 
-    /// ‖φ‖² − ‖Rᵀφ‖², or ‖φ‖² − φᵀEφ, of features φ, into zeros.
-    fn add_explained(&self, at: usize, phi: MatRef<f64>, out: &mut [f64]) {
-        if let Some((_, e)) = self.products() {
-            let mut image = phi.to_owned();
-            gemm(image.as_mut(), Accum::Add, phi, e, -1.0, Par::Seq);
-            return add_row_dots(image.as_ref(), phi, out);
-        }
-        add_row_dots(phi, phi, out);
-        if let Some(root) = self.root(at) {
-            let mut image = Mat::zeros(phi.nrows(), root.ncols());
-            times_triangular(image.as_mut(), Accum::Replace, phi, root.as_ref(), false, Par::Seq);
-            let mut kept = vec![0.0; out.len()];
-            add_row_dots(image.as_ref(), image.as_ref(), &mut kept);
-            out.iter_mut().zip(&kept).for_each(|(explained, kept)| *explained -= kept);
-        }
+    /// Variances of its latent functions, or of a term of them, (into `out`, B×l) at rows with these
+    /// prior variances and covariances with the points; none below its rounding ([`part`]).
+    pub(super) fn variances(&self, prior: &[f64], k: &Mat<f64>, out: MatMut<f64>) {
+        self.operands().variances(prior, k.as_ref(), part(self.points.nrows()), out);
     }
 
     /// Adds the mean of its latent functions, given covariances with the points.
