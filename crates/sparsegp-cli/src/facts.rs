@@ -100,7 +100,10 @@ fn of_training<'a>(fitted: &Fitted, report: &'a TrainReport, objective: f64) -> 
     lines.push(("objective", format!("{value} nats ({})", objective_name(fitted))));
     lines.push(("training", training_text(report)));
     if report.precision == Precision::Single {
-        lines.push(("precision", "trained in mixed precision; predicts in double".into()));
+        lines.push((
+            "precision",
+            "trained in mixed precision; predicts in double precision unless asked".into(),
+        ));
     }
     if report.starts.len() > 1 {
         let jacobian = fitted.log_jacobian();

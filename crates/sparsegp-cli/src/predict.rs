@@ -104,11 +104,15 @@ impl Precision {
 const SOME: usize = 1000;
 
 /// Some rows of all parts of a table, by one pass over it.
-fn some_rows(rows: &Selected) -> Result<Mat<f64>> {
+fn some_rows(rows: &Selected, context: &Context) -> Result<Mat<f64>> {
     let (mut kept, mut step, mut next) = (Vec::new(), 1, 0);
     let mut inputs = 0;
     for block in rows.blocks(BLOCK, None)? {
-        let x = block?.x;
+        let x = match block {
+            Err(sparsegp::Error::NoRows { .. }) => break,
+            block => block?.x,
+        };
+        context.go_on()?;
         inputs = x.ncols();
         for i in 0..x.nrows() {
             if next % step == 0 {
@@ -169,11 +173,12 @@ fn in_precision(
     if asked == Precision::Double {
         return Ok((fitted, asked));
     }
-    let some = match some_rows(rows) {
-        // the pass that predicts says what is wrong with the table, if that is not to be kept
-        Err(_) => return Ok((fitted, Precision::Double)),
-        Ok(some) => some,
-    };
+    fitted.check_mixed_precision()?;
+    let some = some_rows(rows, context)?;
+    // the pass that predicts says so, unless they are kept empty
+    if some.nrows() == 0 {
+        return Ok((fitted, Precision::Double));
+    }
     let (fitted, reason) = fitted.in_mixed_precision(some.as_ref())?;
     context.warn(reason.as_slice());
     Ok((fitted, if reason.is_none() { asked } else { Precision::Double }))

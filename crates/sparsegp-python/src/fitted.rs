@@ -115,6 +115,11 @@ impl Fitted {
         fitted.map(Self::new).map_err(exception)
     }
 
+    /// Refuses a model without predictions in mixed precision.
+    fn check_mixed_precision(&self) -> PyResult<()> {
+        self.inner.check_mixed_precision().map_err(exception)
+    }
+
     /// The model that predicts in mixed precision where these rows allow it; else itself, and why.
     fn in_mixed_precision(
         &self,

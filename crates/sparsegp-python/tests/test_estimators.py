@@ -686,6 +686,8 @@ def test_predictions_in_mixed_precision_agree_or_say_why_not():
     np.testing.assert_array_equal(same, precise.predict(X, return_std=True))
     with pytest.raises(ValueError, match="`exact` has no mixed precision"):
         GPRegressor(method="exact", max_iter=2).fit(X, y).predict(X, precision="mixed")
+    with pytest.raises(ValueError, match="covariances are in double precision"):
+        model.predict(X[:3], return_cov=True, precision="mixed")
     with pytest.raises(ValueError, match="precision is 'half'"):
         model.predict(X, precision="half")
     with pytest.raises(ValueError, match="x_sd are predicted in double precision"):

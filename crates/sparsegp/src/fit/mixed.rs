@@ -68,7 +68,7 @@ pub(super) fn resolved<'a>(
     }
     if dataset.deviations.is_some() {
         return Err(Error::Invalid(
-            "inputs with standard deviations are fitted in double precision: leave out `--precision mixed`".into(),
+            "inputs with standard deviations are fitted in double precision: do not ask for mixed precision".into(),
         ));
     }
     let mut own = options.clone();
@@ -171,31 +171,40 @@ impl Fitted {
     /// 1 % at 400 of these inputs (B×D in the data's own units, at equal distances; all of fewer); else itself, in double
     /// precision, with a sentence that says why. Give the rows to be predicted, or some of all parts of them. What is in
     /// single precision then, and what never is, says [`Posterior::in_mixed_precision`](crate::model::Posterior::in_mixed_precision).
-    /// The precision that a model was trained in ([`TrainReport::precision`]) has no part in this.
+    /// The precision that a model was trained in ([`TrainReport::precision`]) has no part in this, and files do not keep it.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a method whose predictions are no products of rows with inducing points (exact inference, series,
     /// neighbours, layers, draws), and for inputs with standard deviations; [`Error::Shape`] if the number of columns differs.
     pub fn in_mixed_precision(mut self, x: MatRef<'_, f64>) -> Result<(Self, Option<String>)> {
-        if !self.input_deviations.is_empty() {
-            return Err(Error::Invalid(
-                "inputs with standard deviations are predicted in double precision: leave out `--precision mixed`".into(),
-            ));
-        }
-        let method = self.model.method;
-        if !traits_of(method, Way::default()).has(Trait::RowProducts) {
-            return Err(Error::Invalid(format!(
-                "method `{}` has no mixed precision for predictions, which takes {}: leave out `--precision mixed`",
-                method.name(),
-                Trait::RowProducts.words()
-            )));
-        }
+        self.check_mixed_precision()?;
         self.check_rows(x)?;
         let mut rows = spread(x, COMPARED);
         self.scaler.scale_x(rows.as_mut())?;
         let (posterior, reason) = self.posterior.in_mixed_precision(rows.as_ref())?;
         self.posterior = posterior;
         Ok((self, reason))
+    }
+
+    /// Refuses a model that has no predictions in mixed precision, whatever the rows.
+    ///
+    /// # Errors
+    /// As for [`Fitted::in_mixed_precision`].
+    pub fn check_mixed_precision(&self) -> Result<()> {
+        if !self.input_deviations.is_empty() {
+            return Err(Error::Invalid(
+                "inputs with standard deviations are predicted in double precision: do not ask for mixed precision".into(),
+            ));
+        }
+        let method = self.model.method;
+        if !traits_of(method, Way::default()).has(Trait::RowProducts) {
+            return Err(Error::Invalid(format!(
+                "method `{}` has no mixed precision for predictions, which takes {}: predict in double precision",
+                method.name(),
+                Trait::RowProducts.words()
+            )));
+        }
+        self.posterior.check_mixed_precision()
     }
 }
 

@@ -186,7 +186,7 @@ impl Posterior {
     pub fn with_input_deviations(self, of: Vec<usize>) -> Result<Self> {
         if self.law.alone().is_some_and(|own| own.single.is_some()) {
             return Err(Error::Invalid(
-                "predictions at inputs with standard deviations are in double precision: leave out `--precision mixed`"
+                "predictions at inputs with standard deviations are in double precision: do not ask for mixed precision"
                     .into(),
             ));
         }

@@ -303,3 +303,25 @@ fn files_name_the_precision_of_the_training_and_predict_in_double() {
     }
     panic!("the guard never spoke at the end of a training that was cut off");
 }
+
+/// Under a kernel that grows, rows far away have covariances that single precision does not hold.
+#[test]
+fn far_rows_under_a_growing_kernel_are_in_double_precision() {
+    let rows = table(300, 2);
+    let near = arrays(500, 2).0;
+    for kernel in ["polynomial(degree=4)", "matern52 + linear"] {
+        let own = FitOptions { kernel: kernel.into(), ..of("titsias2025", None) };
+        let double = fit(&rows, &own).expect(kernel);
+        let single = mixed(&double, &near, kernel);
+        let alone = latent(&single, &near);
+        let at = |far: f64| Mat::from_fn(500, 2, |i, q| if i == 77 { far } else { near[(i, q)] });
+        for far in [1e5, -1e9, 1e12] {
+            let (x, what) = (at(far), format!("{kernel} at {far:e}"));
+            let (own, other) = (latent(&double, &x), latent(&single, &x));
+            assert_eq!(other.1[(77, 0)].to_bits(), own.1[(77, 0)].to_bits(), "{what}");
+            for i in (0..500).filter(|i| *i != 77) {
+                assert_eq!(other.1[(i, 0)].to_bits(), alone.1[(i, 0)].to_bits(), "{what}: row {i}");
+            }
+        }
+    }
+}

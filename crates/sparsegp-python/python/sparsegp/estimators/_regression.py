@@ -118,13 +118,17 @@ class Regressor(RegressorMixin, BaseGP):
     ) -> Any:
         if return_std and return_cov:
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
-        core, x = self._placed(X, x_sd, precision)
+        if return_cov and precision == "mixed":
+            raise ValueError("covariances are in double precision: leave out precision='mixed'")
+        plain = not return_std and return_quantiles is None and self._about["standardises"]
+        core, x = self._placed(X, x_sd, precision, with_spread=not plain)
         further = self._extra(extra, len(x), self._extra_name)
         found: list[Array] = []
         if return_cov:
             mean, cov = core.predict_covariance(x, extra=further)
             found += [self._flat(mean), cov[0] if self._y_ndim == 1 else np.moveaxis(cov, 0, -1)]
         elif not return_std and self._about["standardises"]:
+            # means have no products of rows with matrices
             found.append(self._flat(core.predict_mean(x)))
         else:
             mean, variance = core.predict(x, extra=further)

@@ -130,8 +130,10 @@ class Rows(Parameters):
         weights: Array = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         return weights
 
-    def _placed(self, X: Any, x_sd: Any, precision: str = "double") -> tuple[_core.Fitted, Array]:
-        """What predicts at these rows, and the rows as it takes them."""
+    def _placed(
+        self, X: Any, x_sd: Any, precision: str = "double", *, with_spread: bool = True
+    ) -> tuple[_core.Fitted, Array]:
+        """What predicts at these rows, and the rows as it takes them; means alone have no products in another precision."""
         x = self._inputs(X)
         if precision not in ("double", "mixed"):
             raise ValueError(f"precision is {precision!r}; it must be 'double' or 'mixed'")
@@ -143,6 +145,9 @@ class Rows(Parameters):
         names = [str(name) for name in self._about["inputs"]]
         found = deviations(x_sd, names, len(x), X)
         if found is None and precision == "double":
+            return self.fitted_, x
+        if found is None and not with_spread:
+            self.fitted_.check_mixed_precision()
             return self.fitted_, x
         if found is None:
             core, reason = self.fitted_.in_mixed_precision(x)

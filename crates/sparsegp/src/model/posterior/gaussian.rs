@@ -157,7 +157,7 @@ impl Gaussian {
             p.kernel.diag(x, &mut prior);
             match single {
                 None => p.variances(&prior, &k, own),
-                Some(all) => all[at].variances(&prior, &mut k, own),
+                Some(all) => all[at].variances(p, &prior, &mut k, own),
             }
         }
         Marginals { mean: self.mixed(x, mean), variance: self.mixed_variances(variance) }

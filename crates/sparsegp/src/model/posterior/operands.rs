@@ -7,6 +7,7 @@ use crate::linalg::{
     solve_lower, times_triangular,
 };
 use faer::reborrow::{Reborrow, ReborrowMut};
+use std::ops::RangeInclusive;
 
 /// What rows are multiplied by for their variances.
 pub(super) struct Operands<'a, T: Real> {
@@ -99,9 +100,17 @@ impl<T: Real> Operands<'_, T> {
 /// No correlation is below this in single precision: products of smaller ones would be subnormal.
 const FLOOR: f64 = 1e-18;
 
+/// Prior variances of rows, as shares of the usual one, that products in single precision are for: under a kernel that grows, a
+/// row far away has covariances beyond its numbers.
+const USUAL: RangeInclusive<f64> = 1e-8..=1e8;
+/// Usual prior variances whose covariances and roots it can hold.
+const HELD: RangeInclusive<f64> = 1e-12..=1e12;
+
 /// The operands of a process, rounded to single precision.
 #[derive(Clone, Debug)]
 pub(super) struct Rounded {
+    /// The median of the prior variances of some rows.
+    usual: f64,
     lower: Mat<f32>,
     residual: Option<Mat<f32>>,
     roots: Vec<Mat<f32>>,
@@ -117,14 +126,18 @@ fn rounded(a: MatRef<'_, f64>) -> Mat<f32> {
 }
 
 impl Rounded {
-    /// Of a process with inducing points: what its variances take.
-    pub(super) fn of(process: &Process) -> Self {
+    /// Of a process with inducing points: what its variances take at rows such as these.
+    pub(super) fn of(process: &Process, rows: MatRef<'_, f64>) -> Self {
         let own = process.operands();
+        let mut prior = vec![0.0; rows.nrows()];
+        process.kernel.diag(rows, &mut prior);
+        prior.sort_unstable_by(f64::total_cmp);
         // L and R are not read where one product takes their place
         let whole = !own.explained.is_empty() && own.explained.iter().all(Option::is_some);
         let each = |all: &[Mat<f64>]| all.iter().map(|a| rounded(a.as_ref())).collect();
         let of_roots = |a: &Option<Mat<f64>>| a.as_ref().map(|a| rounded(a.as_ref()));
         Self {
+            usual: prior.get(prior.len() / 2).copied().unwrap_or(1.0),
             lower: if whole { Mat::new() } else { rounded(own.lower) },
             residual: own.residual.map(rounded),
             roots: if whole { Vec::new() } else { each(own.roots) },
@@ -133,17 +146,37 @@ impl Rounded {
         }
     }
 
-    /// Variances of latent functions, as [`Operands::variances`] has them.
-    pub(super) fn variances(&self, prior: &[f64], k: &mut Mat<f64>, out: MatMut<'_, f64>) {
-        let size = prior.iter().fold(0.0_f64, |most, v| most.max(*v));
+    /// Returns the usual prior variance, if single precision cannot hold what comes of it.
+    pub(super) fn beyond(&self) -> Option<f64> {
+        Some(self.usual).filter(|usual| !HELD.contains(usual))
+    }
+
+    /// Variances of latent functions, as [`Operands::variances`] has them; of rows whose prior variance is far from the usual one
+    /// in double precision.
+    pub(super) fn variances(
+        &self,
+        process: &Process,
+        prior: &[f64],
+        k: &mut Mat<f64>,
+        mut out: MatMut<'_, f64>,
+    ) {
         let mut own = Mat::<f32>::new();
-        f32::take(&mut own, k, true, FLOOR * size);
+        f32::take(&mut own, k, true, FLOOR * self.usual);
         let operands = Operands {
             lower: self.lower.as_ref(),
             residual: self.residual.as_ref().map(|e| e.as_ref()),
             roots: &self.roots,
             explained: &self.explained,
         };
-        operands.variances(prior, own.as_ref(), self.part, out);
+        operands.variances(prior, own.as_ref(), self.part, out.rb_mut());
+        let far = |prior: f64| !USUAL.contains(&(prior / self.usual));
+        if prior.iter().any(|prior| far(*prior)) {
+            // all rows, lest bits depend on how many there are
+            let mut double = Mat::zeros(out.nrows(), out.ncols());
+            process.variances(prior, k, double.as_mut());
+            for i in (0..prior.len()).filter(|i| far(prior[*i])) {
+                (0..out.ncols()).for_each(|l| out[(i, l)] = double[(i, l)]);
+            }
+        }
     }
 }

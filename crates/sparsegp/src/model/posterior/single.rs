@@ -77,6 +77,24 @@ fn apart(double: &Marginals, single: &Marginals) -> f64 {
 }
 
 impl Posterior {
+    /// Refuses a posterior that has no predictions in mixed precision, whatever the rows.
+    ///
+    /// # Errors
+    /// As for [`Posterior::in_mixed_precision`].
+    pub fn check_mixed_precision(&self) -> Result<()> {
+        self.with_products().map(|_| ())
+    }
+
+    fn with_products(&self) -> Result<&Gaussian> {
+        self.law.alone().filter(|own| own.has_products()).ok_or_else(|| {
+            Error::Invalid(
+                "predictions in mixed precision are of inducing points in one layer, without draws and without errors of \
+                 inputs: predict in double precision"
+                    .into(),
+            )
+        })
+    }
+
     /// Returns the posterior that predicts in mixed precision, if rounding changes no standard deviation of a latent function at
     /// `rows` (B×D, some hundred of those to come) by more than 1 %; else itself, in double precision, with a sentence that says why.
     /// Means and variances of the latent functions at single rows, and what is made of them (moments of observations, quantiles,
@@ -89,24 +107,22 @@ impl Posterior {
     /// [`Error::Invalid`] for other posteriors than those of inducing points in one layer, without draws and errors of inputs;
     /// [`Error::Shape`] if the number of columns differs.
     pub fn in_mixed_precision(self, rows: MatRef<f64>) -> Result<(Self, Option<String>)> {
+        let own = self.with_products()?;
         self.law.check(rows)?;
-        let Some(own) = self.law.alone().filter(|own| own.has_products()) else {
-            return Err(Error::Invalid(
-                "predictions in mixed precision are of inducing points in one layer, without draws and without errors of \
-                 inputs: leave out `--precision mixed`"
-                    .into(),
-            ));
-        };
-        let single = own.processes.iter().map(Rounded::of).collect();
+        let single: Vec<Rounded> = own.processes.iter().map(|p| Rounded::of(p, rows)).collect();
+        let beyond = single.iter().find_map(Rounded::beyond);
         let with = Gaussian { single: Some(Arc::new(single)), ..own.clone() };
         let without = Gaussian { single: None, ..own.clone() };
         let change = apart(&without.widened(rows), &with.known(rows));
-        if rows.nrows() > 0 && change <= SHARE {
+        if rows.nrows() > 0 && beyond.is_none() && change <= SHARE {
             return Ok((Self { law: Arc::new(with), ..self }, None));
         }
-        let reason = match rows.nrows() {
-            0 => "there are no rows to compare them at".into(),
-            n => format!(
+        let reason = match (rows.nrows(), beyond) {
+            (0, _) => "there are no rows to compare them at".into(),
+            (_, Some(usual)) => {
+                format!("prior variances of {usual:.1e} are beyond the numbers of 24 bits")
+            }
+            (n, None) => format!(
                 "at {n} of the rows it changes a standard deviation of the latent function by up to {:.1} %, where {:.0} % is \
                  allowed; what the noise or near inducing points leave of a variance is too little for 24 bits",
                 100.0 * change.min(1e3),
