@@ -1,10 +1,18 @@
 //! Cost of exact inference of one input by Kalman filters: seconds of the log evidence with its gradient, and of predictions,
-//! over rows. Options: `--rows 1000000` (the most), `--repeats 3`.
+//! over rows. Options: `--rows 1000000` (the most), `--repeats 3`, `--kernel matern32` (this one alone, at uneven places).
+//!
+//! With `--model` a model of `--method markov` with as many rows, seconds and memory: what a training evaluates, and what predicts. Peaks
+//! of memory are of a process, so that every number of rows wants one to itself.
 
+use sparsegp::data::InMemory;
+use sparsegp::engine::Cpu;
 use sparsegp::kernels::{Inputs, parse};
+use sparsegp::likelihoods;
 use sparsegp::linalg::Mat;
 use sparsegp::markov::{Rows, Smoothed, evidence, log_evidence};
-use sparsegp_bench::median;
+use sparsegp::methods;
+use sparsegp::model::Model;
+use sparsegp_bench::{median, peak_memory};
 use std::time::Instant;
 
 const KERNELS: &[&str] = &[
@@ -39,21 +47,72 @@ fn argument(name: &str, usual: usize) -> usize {
     at.and_then(|at| all.get(at + 1)?.parse().ok()).unwrap_or(usual)
 }
 
+/// The text after an option.
+fn text(name: &str) -> Option<String> {
+    let all: Vec<String> = std::env::args().collect();
+    all.iter().position(|own| own == name).and_then(|at| all.get(at + 1).cloned())
+}
+
+/// Targets at places.
+fn targets(t: &[f64]) -> Mat<f64> {
+    Mat::from_fn(t.len(), 1, |i, _| (0.3 * t[i]).sin() + 0.3 * (7.1 * i as f64).sin())
+}
+
+/// A model with all rows: seconds and bytes a row.
+fn of_model(spec: &str, n: usize, repeats: usize) -> sparsegp::Result<()> {
+    let kernel = parse(spec, Inputs::unnamed(1))?;
+    let t = places(n, false);
+    let data = InMemory::new(Mat::from_fn(n, 1, |i, _| t[i]), targets(&t))?;
+    drop(t);
+    let builder = Model::builder(kernel, methods::find("markov")?.method);
+    let model = builder.likelihood(likelihoods::parse("gaussian(variance=0.1)")?).build(1, 1)?;
+    let engine = Cpu::default();
+    let begun = peak_memory();
+    let bytes = || 1024.0 * (peak_memory() - begun) / n as f64;
+    let mut value = 0.0;
+    let spent = seconds(repeats, || {
+        value = model.evaluate(&engine, &data).map_or(f64::NAN, |own| own.value);
+    });
+    let of_slopes = bytes();
+    let clock = Instant::now();
+    let posterior = model.posterior(&engine, &data)?;
+    let condition = clock.elapsed().as_secs_f64();
+    let at = Mat::from_fn(10_000, 1, |i, _| i as f64 * 1e-5 * n as f64);
+    let predict = seconds(repeats, || drop(posterior.predict_f(at.as_ref())));
+    println!(
+        "| rows | log evidence | with gradient, s | µs a row | condition, s | 10 000 places, s | bytes a row: gradient | all |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    println!(
+        "| {n} | {value:.6} | {spent:.4} | {:.3} | {condition:.4} | {predict:.4} | {of_slopes:.0} | {:.0} |",
+        1e6 * spent / n as f64,
+        bytes()
+    );
+    Ok(())
+}
+
 fn main() -> sparsegp::Result<()> {
     let (most, repeats) = (argument("--rows", 1_000_000), argument("--repeats", 3));
+    let only = text("--kernel");
+    if std::env::args().any(|own| own == "--model") {
+        return of_model(only.as_deref().unwrap_or("matern32"), most, repeats);
+    }
     println!(
         "| kernel | states | rows | evenly | value, s | with gradient, s | µs a row | condition, s | 1000 places, s |"
     );
     println!("| --- | --- | --- | --- | --- | --- | --- | --- | --- |");
-    for spec in KERNELS {
+    let kernels: Vec<&str> = match &only {
+        Some(own) => vec![own],
+        None => KERNELS.to_vec(),
+    };
+    for spec in kernels {
         let kernel = parse(spec, Inputs::unnamed(1))?;
-        for even in [true, false] {
+        for even in [true, false].into_iter().filter(|even| only.is_none() || !even) {
             let mut n = 10_000;
             while n <= most {
                 let space = kernel.state_space()?;
                 let (t, noise) = (places(n, even), vec![0.1; n]);
-                let y =
-                    Mat::from_fn(n, 1, |i, _| (0.3 * t[i]).sin() + 0.3 * (7.1 * i as f64).sin());
+                let y = targets(&t);
                 let rows = Rows { t: &t, y: y.as_ref(), noise: &noise, start: None };
                 let go_on = || Ok(());
                 let value = seconds(repeats, || drop(log_evidence(&*space, rows, &go_on)));
