@@ -32,7 +32,7 @@ fn how(method: &str, kernel: &str) -> FitOptions {
         pilot: 0,
         ..options(method, 30)
     };
-    (own.gibbs.chains, own.gibbs.draws) = (4, 600);
+    (own.gibbs.chains, own.gibbs.draws) = (4, if method == "nuts" { 600 } else { 2000 });
     own
 }
 
@@ -60,14 +60,15 @@ fn draws_predict_as_those_with_a_full_covariance_and_as_paths() {
     let data = dataset(60);
     for kernel in ["matern32", "matern52 + matern12", "matern32 + linear"] {
         let own = fit(&data, &how("gibbs-markov", kernel)).expect("a fit");
-        assert_eq!((own.model.method.name(), own.posterior.draws().len()), ("gibbs-markov", 2400));
+        assert_eq!((own.model.method.name(), own.posterior.draws().len()), ("gibbs-markov", 8000));
         let mixing = own.report.as_ref().and_then(|r| r.mixing.clone()).expect("chains");
         assert!(mixing.chains == 4 && mixing.split_rhat < 1.05, "{mixing:?}");
         let found = moments(&own);
         for method in ["gibbs", "nuts"] {
             let other = fit(&data, &with_values(how(method, kernel), &own)).expect("a fit");
             for ((a, s), (b, t)) in found.iter().zip(&moments(&other)) {
-                let close = (a - b).abs() < 0.15 * t && (s / t - 1.0).abs() < 0.1;
+                // of some hundred draws that are independent
+                let close = (a - b).abs() < 0.15 * t && (s / t - 1.0).abs() < 0.15;
                 assert!(close, "{kernel} {method}: {a} ± {s} and {b} ± {t}");
             }
         }
@@ -157,8 +158,13 @@ fn what_there_is_none_of_is_refused_by_name() {
     refused(&|o| o.gibbs.target = Target::Fitc, &["gibbs-sparse"]);
     refused(&|o| o.gibbs.draws = 0, &["at least one"]);
     refused(&|o| o.gibbs.draws = 1 << 22, &["draws", "GiB", "at most"]);
-    refused(&|o| o.likelihood = Some("poisson".into()), &["local variables", "poisson-logistic"]);
     refused(&|o| o.kernel = "rational_quadratic".into(), &["state-space", "matern32"]);
+    let column = |f: &dyn Fn(usize) -> f64| Mat::from_fn(60, 1, |i, _| f(i));
+    let (x, y) = (column(&|i| 0.1 * i as f64), column(&|i| (i % 4) as f64));
+    let counts = Dataset::from_arrays(x, y, false).expect("a table");
+    let own = FitOptions { likelihood: Some("poisson".into()), ..how("gibbs-markov", "matern32") };
+    let error = fit(&counts, &own).expect_err("a likelihood").to_string();
+    assert!(error.contains("local variables") && error.contains("poisson-logistic"), "{error}");
     let mut weighted = dataset(60);
     let rows = sample_rows(&*weighted.source, 60, 0).expect("rows");
     weighted.source = Box::new(InMemory { weights: vec![0.5; 60], ..rows });
