@@ -42,7 +42,7 @@ def test_draws_of_a_series():
     assert np.corrcoef(chances, np.sin(t[:, 0]))[0, 1] > 0.8
     with pytest.raises(ValueError, match="hyperparameters"):
         GPClassifier("matern32", method="gibbs-markov", sampling={**HOW, "hyperparameters": True}).fit(t, high)
-    with pytest.raises(ValueError, match="one input"):
+    with pytest.raises(ValueError, match="inputs"):
         GPClassifier("matern32", method="gibbs-markov", sampling=HOW).fit(X, Y > 0)
 
 

@@ -83,7 +83,7 @@ fn chains_of_a_series_are_kept_with_the_model() {
     folder.refused(
         1,
         &format!("{HEART} --method gibbs-markov --kernel matern32"),
-        &["one input", "gibbs"],
+        &["13 inputs", "state-space"],
     );
 }
 
