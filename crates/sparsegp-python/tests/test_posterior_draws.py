@@ -43,7 +43,7 @@ def test_draws_of_a_series():
     with pytest.raises(ValueError, match="hyperparameters"):
         GPClassifier("matern32", method="gibbs-markov", sampling={**HOW, "hyperparameters": True}).fit(t, high)
     with pytest.raises(ValueError, match="inputs"):
-        GPClassifier("matern32", method="gibbs-markov", sampling=HOW).fit(X, Y > 0)
+        GPClassifier("matern32", method="gibbs-markov", sampling=HOW).fit(np.hstack([t, t**2]), high)
 
 
 def test_arviz_takes_them():
