@@ -143,9 +143,9 @@ impl<const N: usize> Bridge<N> {
         let backward = transposed(&solve_root(&root(&total), &moved));
         // I − GA₂
         let mut rest = product(&backward, a);
-        for i in 0..N {
-            rest[i].iter_mut().for_each(|v| *v = -*v);
-            rest[i][i] += 1.0;
+        for (i, row) in rest.iter_mut().enumerate() {
+            row.iter_mut().for_each(|v| *v = -*v);
+            row[i] += 1.0;
         }
         let sandwich = |a: &Square<N>, p: &Square<N>| product(&product(a, p), &transposed(a));
         let mut left = sandwich(&rest, &q);

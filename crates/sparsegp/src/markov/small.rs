@@ -111,8 +111,8 @@ pub(super) fn solve_root<const N: usize>(l: &Square<N>, b: &Square<N>) -> Square
         let pivot = l[i][i];
         x[i] = own.map(|v| if pivot == 0.0 { 0.0 } else { v / pivot });
     };
-    for i in 0..N {
-        row(i, &mut (0..i).map(|k| (k, l[i][k])));
+    for (i, own) in l.iter().enumerate() {
+        row(i, &mut (0..i).map(|k| (k, own[k])));
     }
     for i in (0..N).rev() {
         row(i, &mut (i + 1..N).map(|k| (k, l[k][i])));

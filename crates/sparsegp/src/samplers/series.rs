@@ -10,7 +10,7 @@ use super::resume::{Going, Numbers};
 use super::setting::{WEIGHTS, observed};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
-use crate::kernels::{StateSpace, of_latent};
+use crate::kernels::{Kernel, StateSpace, of_latent};
 use crate::likelihoods::augmented::Site;
 use crate::linalg::{Mat, column};
 use crate::markov;
@@ -56,12 +56,12 @@ impl<'a> Series<'a> {
         let order = markov::order(column(rows.x.as_ref(), 0));
         let t: Vec<f64> = order.iter().map(|i| rows.x[(*i, 0)]).collect();
         let places = Mat::from_fn(t.len(), 1, |i, _| t[i]);
-        let space = |kernel: &Box<dyn crate::kernels::Kernel>| {
+        let space = |kernel: &dyn Kernel| {
             let mut prior = vec![0.0; t.len()];
             kernel.diag(places.as_ref(), &mut prior);
             Ok((kernel.state_space()?, prior))
         };
-        let spaces = model.kernels.iter().map(space).collect::<Result<_>>()?;
+        let spaces = model.kernels.iter().map(|kernel| space(&**kernel)).collect::<Result<_>>()?;
         let mut mu = Mat::zeros(t.len(), model.latents(rows.y.ncols()));
         model.mean.evaluate(rows.x.as_ref(), mu.as_mut());
         Ok(Self { model, rows, order, t, spaces, mu })
