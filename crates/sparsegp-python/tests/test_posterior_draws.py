@@ -30,6 +30,22 @@ def test_draws_with_fixed_hyperparameters_and_none():
         GPRegressor().fit(X, Y).posterior_draws()
 
 
+def test_draws_of_a_series():
+    t = np.linspace(0.0, 12.0, 90)[:, None]
+    high = np.random.default_rng(2).uniform(size=90) < 1 / (1 + np.exp(-3 * np.sin(t[:, 0])))
+    model = GPClassifier("matern32", method="gibbs-markov", sampling=HOW).fit(t, high)
+    draws = model.posterior_draws(t[::30] + 0.01)
+    assert draws.hyperparameters == {} and draws.latent.shape == (2, 40, 3, 1)
+    mean = model.latent_mean_and_variance(t[::30] + 0.01)[0]
+    np.testing.assert_allclose(draws.latent.mean((0, 1))[:, 0], mean, rtol=1e-9, atol=1e-12)
+    chances = model.predict_proba(t)[:, 1]
+    assert np.corrcoef(chances, np.sin(t[:, 0]))[0, 1] > 0.8
+    with pytest.raises(ValueError, match="hyperparameters"):
+        GPClassifier("matern32", method="gibbs-markov", sampling={**HOW, "hyperparameters": True}).fit(t, high)
+    with pytest.raises(ValueError, match="inputs"):
+        GPClassifier("matern32", method="gibbs-markov", sampling=HOW).fit(np.hstack([t, t**2]), high)
+
+
 def test_arviz_takes_them():
     pytest.importorskip("arviz")
     model = GPRegressor(method="nuts", sampling={**HOW, "hyperparameters": True}).fit(X, Y)

@@ -70,6 +70,8 @@ mod seasons;
 mod seeds;
 #[path = "fit/series.rs"]
 mod series;
+#[path = "fit/series_draws.rs"]
+mod series_draws;
 #[path = "fit/settings.rs"]
 mod settings;
 #[path = "fit/sparse_draws.rs"]

@@ -53,6 +53,41 @@ fn chains_are_kept_with_the_model() {
 }
 
 #[test]
+fn chains_of_a_series_are_kept_with_the_model() {
+    let folder = folder();
+    let wave = |i: u32| {
+        let wild = if i % 13 == 5 { 4.0 } else { 0.2 };
+        (0.07 * f64::from(i)).sin() + wild * (2.3 * f64::from(i)).sin()
+    };
+    let row = |i: u32| format!("{},{}\n", 0.5 * f64::from(i), wave(i));
+    folder.write(
+        "series.csv",
+        ["t,y\n".to_owned()].into_iter().chain((0..120).map(row)).collect::<String>(),
+    );
+    let fit = "fit series.csv --target y --likelihood student-t --kernel matern32 --pilot 0 --max-iterations 5";
+    let chains = "--method gibbs-markov --chains 2 --draws 40 --burn-in 20";
+    let fitted = folder.ok(&format!("{fit} {chains} -o m.gp"));
+    assert!(fitted.out.contains("split R̂"), "{}", fitted.out);
+    folder.ok("predict m.gp series.csv -o one.csv");
+    folder.ok(&format!("{fit} {chains} --threads 1 -o n.gp"));
+    folder.ok("predict n.gp series.csv -o two.csv");
+    assert_eq!(folder.read("one.csv"), folder.read("two.csv"));
+    let means = column(&folder.read("one.csv"), "mean");
+    assert!(means.iter().all(|mean| mean.abs() < 2.0), "{means:?}");
+    folder.ok("forecast m.gp series.csv --horizon 10 -o next.csv");
+    folder.refused(
+        2,
+        &format!("{fit} {chains} --sample-hyperparameters"),
+        &["--sample-hyperparameters", "gibbs"],
+    );
+    folder.refused(
+        1,
+        &format!("{HEART} --method gibbs-markov --kernel matern32"),
+        &["13 inputs", "state-space"],
+    );
+}
+
+#[test]
 fn paths_and_slices_sample_any_likelihood() {
     let folder = folder();
     folder.write("yacht.csv", bundled("yacht.csv.gz"));

@@ -327,7 +327,7 @@ impl Learning<'_> {
             rows.x.nrows()
         };
         let each = match options.hyperparameters {
-            false => points * model.latents(rows.y.ncols()),
+            false => draws.numbers(),
             true => points * points * model.kernels.len(),
         };
         let most = (KEPT_NUMBERS / each.max(1)).max(1);

@@ -24,7 +24,7 @@ pub(super) struct Steps<'a, const N: usize> {
     pub(super) blocks: Blocks<N>,
     length: f64,
     pub(super) a: Square<N>,
-    q: Square<N>,
+    pub(super) q: Square<N>,
     /// H where it is the same everywhere.
     h: Option<Vector<N>>,
     scratch: Vec<f64>,

@@ -7,11 +7,13 @@
 mod filter;
 mod kept;
 mod past;
+mod paths;
 mod places;
 mod small;
 mod smoother;
 
 pub use past::{Past, Start};
+pub use paths::{Link, Weights, draw, links, weights};
 pub(crate) use places::unsorted;
 pub use places::{Moments, Smoothed};
 
@@ -271,5 +273,7 @@ fn marginals_of<const N: usize>(
     Ok(all)
 }
 
+#[cfg(test)]
+mod paths_tests;
 #[cfg(test)]
 mod tests;

@@ -68,7 +68,7 @@ pub(super) fn product<const N: usize>(a: &Square<N>, b: &Square<N>) -> Square<N>
 }
 
 /// Aᵀ.
-fn transposed<const N: usize>(a: &Square<N>) -> Square<N> {
+pub(super) fn transposed<const N: usize>(a: &Square<N>) -> Square<N> {
     let mut out = zeros();
     for i in 0..N {
         for j in 0..N {
@@ -76,6 +76,48 @@ fn transposed<const N: usize>(a: &Square<N>) -> Square<N> {
         }
     }
     out
+}
+
+/// Pivots of a factor below this part of the diagonal are rounding.
+const ROUNDING: f64 = 1e-14;
+
+/// A lower L with LLᵀ = A for a positive semi-definite A, of whatever rank: columns of pivots that are nothing but rounding are 0.
+pub(super) fn root<const N: usize>(a: &Square<N>) -> Square<N> {
+    let mut l: Square<N> = zeros();
+    for j in 0..N {
+        let known: f64 = l[j][..j].iter().map(|v| v * v).sum();
+        let pivot = a[j][j] - known;
+        if pivot <= ROUNDING * a[j][j] {
+            continue;
+        }
+        let own = pivot.sqrt();
+        l[j][j] = own;
+        for i in j + 1..N {
+            let inner: f64 = (0..j).map(|k| l[i][k] * l[j][k]).sum();
+            l[i][j] = (a[i][j] - inner) / own;
+        }
+    }
+    l
+}
+
+/// An X with LLᵀX = B for a B in the range of LLᵀ, of a [`root`]: rows of pivots that are 0 are 0.
+pub(super) fn solve_root<const N: usize>(l: &Square<N>, b: &Square<N>) -> Square<N> {
+    let mut x = *b;
+    let mut row = |i: usize, others: &mut dyn Iterator<Item = (usize, f64)>| {
+        let mut own = x[i];
+        for (k, factor) in others {
+            (0..N).for_each(|c| own[c] -= factor * x[k][c]);
+        }
+        let pivot = l[i][i];
+        x[i] = own.map(|v| if pivot == 0.0 { 0.0 } else { v / pivot });
+    };
+    for (i, own) in l.iter().enumerate() {
+        row(i, &mut (0..i).map(|k| (k, own[k])));
+    }
+    for i in (0..N).rev() {
+        row(i, &mut (i + 1..N).map(|k| (k, l[k][i])));
+    }
+    x
 }
 
 /// Makes both triangles the same.

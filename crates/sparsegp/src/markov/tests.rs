@@ -5,7 +5,7 @@ use crate::kernels::{Cotangents, Inputs, Kernel, Tape, covariances, parse};
 use crate::linalg::{Cholesky, Jitter, Mat};
 use std::f64::consts::TAU;
 
-const SPECS: &[&str] = &[
+pub(super) const SPECS: &[&str] = &[
     "matern12(variance=1.7, lengthscales=0.6)",
     "matern32(variance=0.4, lengthscales=2.3)",
     "matern52(variance=2.6, lengthscales=0.9)",
@@ -19,7 +19,7 @@ const SPECS: &[&str] = &[
 ];
 
 /// Places with steps of all sizes, some of them 0, and `near`.
-fn places(n: usize, unit: f64, near: f64) -> Vec<f64> {
+pub(super) fn places(n: usize, unit: f64, near: f64) -> Vec<f64> {
     let step = |i: usize| match i % 7 {
         3 => 0.0,
         5 => near,
@@ -34,19 +34,19 @@ fn places(n: usize, unit: f64, near: f64) -> Vec<f64> {
         .collect()
 }
 
-struct Problem {
-    kernel: Box<dyn Kernel>,
-    t: Vec<f64>,
-    y: Mat<f64>,
-    noise: Vec<f64>,
+pub(super) struct Problem {
+    pub(super) kernel: Box<dyn Kernel>,
+    pub(super) t: Vec<f64>,
+    pub(super) y: Mat<f64>,
+    pub(super) noise: Vec<f64>,
 }
 
 impl Problem {
-    fn new(spec: &str, n: usize, columns: usize) -> Self {
+    pub(super) fn new(spec: &str, n: usize, columns: usize) -> Self {
         Self::at(places(n, 1.0, 1e-6), spec, columns)
     }
 
-    fn at(t: Vec<f64>, spec: &str, columns: usize) -> Self {
+    pub(super) fn at(t: Vec<f64>, spec: &str, columns: usize) -> Self {
         let n = t.len();
         let wave =
             |i: usize, p: usize| (1.9 * t[i] + p as f64).sin() + 0.3 * (7.0 * i as f64).cos();
@@ -58,11 +58,11 @@ impl Problem {
         }
     }
 
-    fn rows(&self) -> Rows<'_> {
+    pub(super) fn rows(&self) -> Rows<'_> {
         Rows { t: &self.t, y: self.y.as_ref(), noise: &self.noise, start: None }
     }
 
-    fn x(&self) -> Mat<f64> {
+    pub(super) fn x(&self) -> Mat<f64> {
         Mat::from_fn(self.t.len(), 1, |i, _| self.t[i])
     }
 
@@ -106,7 +106,7 @@ impl Problem {
     }
 }
 
-fn close(found: f64, right: f64, scale: f64, what: &str) {
+pub(super) fn close(found: f64, right: f64, scale: f64, what: &str) {
     assert!((found - right).abs() <= 1e-9 * (scale + right.abs()), "{what}: {found} and {right}");
 }
 

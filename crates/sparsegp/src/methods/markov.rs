@@ -2,13 +2,14 @@
 //!
 //! With Gaussian noise the objective is the log evidence, that of [`super::Exact`], at O(N) instead of O(N³); weights and known
 //! variances of noise are as there, too, and targets may be missing. With another likelihood it is the best bound that any
-//! normal q(f) has, that of [`super::Tvgp`] at its best sites ([`sites`]).
+//! normal q(f) has, that of [`super::Tvgp`] at its best sites ([`sites`]). `gibbs-markov` trains so, and then samples the posterior
+//! ([`crate::samplers::series`]).
 
 mod known;
 mod sites;
 
-use super::{Diagnostics, Evaluation, Method};
-use crate::bounds::Bound;
+use super::{Diagnostics, Evaluation, Method, Sampler};
+use crate::bounds::{Augmented, Bound};
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -22,13 +23,17 @@ use std::sync::Arc;
 /// Inference of one input.
 #[derive(Clone, Copy)]
 pub struct Markov {
+    /// Its name.
+    pub name: &'static str,
     /// What a row contributes under another likelihood than Gaussian noise.
     pub bound: &'static dyn Bound,
+    /// What samples the posterior in the end.
+    pub sampler: Option<Sampler>,
 }
 
 impl std::fmt::Debug for Markov {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Markov")
+        write!(f, "Markov({})", self.name)
     }
 }
 
@@ -74,8 +79,12 @@ impl Series {
         let inputs = rows.x.ncols();
         if inputs != 1 {
             return Err(Error::Invalid(format!(
-                "method `markov` is for one input, and there are {inputs}: use `exact` for small tables, or a sparse \
-                 method such as titsias2025"
+                "method `{}` is for one input, and there are {inputs}: use {}",
+                model.method.name(),
+                match model.method.sampler() {
+                    None => "`exact` for small tables, or a sparse method such as titsias2025",
+                    Some(_) => "`gibbs` for small tables, or `gibbs-sparse`",
+                }
             )));
         }
         let spaces: Vec<Box<dyn StateSpace>> =
@@ -230,7 +239,7 @@ impl Series {
 
 impl Method for Markov {
     fn name(&self) -> &'static str {
-        "markov"
+        self.name
     }
 
     fn is_sparse(&self) -> bool {
@@ -243,6 +252,14 @@ impl Method for Markov {
 
     fn is_of_series(&self) -> bool {
         true
+    }
+
+    fn sampler(&self) -> Option<Sampler> {
+        self.sampler
+    }
+
+    fn augments(&self) -> bool {
+        self.sampler.is_some()
     }
 
     fn takes_kernels(&self) -> bool {
@@ -258,6 +275,9 @@ impl Method for Markov {
     }
 
     fn check(&self, model: &Model) -> Result<()> {
+        if self.augments() {
+            Augmented.check(&*model.likelihood)?;
+        }
         if model.likelihood.as_gaussian().is_none() {
             sites::check(model, self.bound)?;
         }

@@ -90,7 +90,7 @@ pub const REGISTRY: &[Entry] = &[
                 noise, else by sites of all rows",
         cost: "O(NS³) for S states, memory O(N)",
         source: "Hartikainen & Särkkä 2010; Chang, Wilkinson, Khan & Solin 2020",
-        method: &Markov { bound: &bounds::Hensman },
+        method: &Markov { name: "markov", bound: &bounds::Hensman, sampler: None },
     },
     Entry {
         name: "vecchia",
@@ -271,6 +271,19 @@ pub const REGISTRY: &[Entry] = &[
             name: "gibbs",
             bound: &uncollapsed::Augmented,
             sampler: Some(Sampler::Gibbs),
+        },
+    },
+    Entry {
+        name: "gibbs-markov",
+        aliases: &["gibbs-series"],
+        about: "hyperparameters as by markov, then draws from the exact posterior of a series of any length: one input, kernels that \
+                are Markov processes",
+        cost: "O(NS³) a sweep for S states, memory O(NS) a draw",
+        source: "Carter & Kohn 1994; Frühwirth-Schnatter 1994; Durbin & Koopman 2002",
+        method: &Markov {
+            name: "gibbs-markov",
+            bound: &bounds::Hensman,
+            sampler: Some(Sampler::GibbsSeries),
         },
     },
     Entry {

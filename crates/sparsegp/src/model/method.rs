@@ -61,6 +61,8 @@ pub enum RowSite {
 pub enum Sampler {
     /// [`crate::samplers::gibbs`].
     Gibbs,
+    /// [`crate::samplers::series`].
+    GibbsSeries,
     /// [`crate::samplers::hmc`] on paths without U-turns.
     Nuts,
     /// [`crate::samplers::hmc`] on paths of ten steps.

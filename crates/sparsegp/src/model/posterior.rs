@@ -12,6 +12,7 @@ mod noisy;
 mod observations;
 mod of_functions;
 mod operands;
+mod paths;
 mod pathwise;
 mod process;
 mod quantiles;
@@ -45,6 +46,7 @@ use draws::Draws;
 use hidden::Hidden;
 use law::{Law, Marginals};
 use noisy::Noisy;
+use paths::Paths;
 use process::Process;
 use sampled::Sampled;
 use std::sync::{Arc, LazyLock};
@@ -121,14 +123,17 @@ impl Posterior {
     }
 
     /// From draws of the whitened variables of points (one set for every kernel; training inputs
-    /// where there are no inducing points). Means and variances of latent functions are those of
-    /// the mixture; so are means, variances, densities, probabilities and distribution functions of
+    /// where there are no inducing points), or for a series of the states at its rows. Means and variances of latent functions are
+    /// those of the mixture; so are means, variances, densities, probabilities and distribution functions of
     /// observations, each an average over the draws, and quantiles by the last.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] for draws that do not fit, [`crate::Error::NotPositiveDefinite`].
     pub fn of_draws(model: &Model, x: Option<&Mat<f64>>, draws: Vec<Mat<f64>>) -> Result<Self> {
-        Ok(Self::of_law(model, Draws::new(model, x, draws)?))
+        match x.filter(|_| model.method.is_of_series()) {
+            Some(x) => Ok(Self::of_law(model, Paths::new(model, x, draws)?)),
+            None => Ok(Self::of_law(model, Draws::new(model, x, draws)?)),
+        }
     }
 
     /// From draws with hyperparameters of their own: as [`Posterior::of_draws`], with a factor for
@@ -282,7 +287,7 @@ impl Posterior {
         match (self.law.gaussian(), self.law.conditioned()) {
             (Some(own), _) => own.points().0,
             (None, Some(own)) => own.rows.x.as_ref(),
-            (None, None) => nothing(),
+            (None, None) => self.law.points().unwrap_or_else(nothing),
         }
     }
 

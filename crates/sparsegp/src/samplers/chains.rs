@@ -245,6 +245,12 @@ impl Draws {
         })
     }
 
+    /// Returns how many whitened variables a draw has.
+    pub fn numbers(&self) -> usize {
+        let first = self.z.first().and_then(|chain| chain.first());
+        first.map_or(0, |own| own.nrows() * own.ncols())
+    }
+
     /// At most so many draws, evenly spread over the chains: whitened variables, and hyperparameters where they were
     /// sampled.
     pub fn thinned(&self, most: usize) -> (Vec<Mat<f64>>, Vec<Vec<f64>>) {

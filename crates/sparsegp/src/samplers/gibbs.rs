@@ -3,21 +3,23 @@
 //! variables, each as one block.
 //!
 //! Without inducing points the chain has the exact posterior as its law. With them there are two targets
-//! ([`Target`]); the scheme that the thesis prints draws the local variables at an f that ignores y, and has
+//! ([`setting::Target`]); the scheme that the thesis prints draws the local variables at an f that ignores y, and has
 //! no stated law.
 
 use super::chains::{Draws, Length, Runs, run};
 use super::conditional::Conditional;
 use super::resume::{Going, Numbers};
-use super::setting::{Setting, Target};
+use super::setting::{self, Setting};
 use super::slice::{self, Block, Coordinate, Hyperparameters};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
-use crate::likelihoods::{self, augmented::Site};
+use crate::likelihoods::augmented::{Augmented, Site};
+use crate::likelihoods::{self, Target};
 use crate::linalg::{Mat, column};
 use crate::model::Model;
 use crate::model::{hyperparameters, set_hyperparameters};
 use crate::rng;
+use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -37,7 +39,7 @@ pub struct GibbsOptions {
     /// Seed.
     pub seed: u64,
     /// The law, where there are inducing points.
-    pub target: Target,
+    pub target: setting::Target,
     /// Whether hyperparameters that are not frozen are sampled too ([`mod@slice`]).
     pub hyperparameters: bool,
     /// Particles of a particle flow; none for ten times as many as there are whitened variables, as far as 2000 allow.
@@ -54,10 +56,59 @@ impl Default for GibbsOptions {
             draws: 500,
             thin: 1,
             seed: 0,
-            target: Target::default(),
+            target: setting::Target::default(),
             hyperparameters: false,
             particles: None,
             checkpoint_seconds: 60.0,
+        }
+    }
+}
+
+/// Refuses a likelihood without local variables.
+///
+/// # Errors
+/// [`Error::Invalid`] that names those which have some.
+pub(super) fn check_augmented(model: &Model) -> Result<()> {
+    if model.likelihood.augmented().is_some() {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "`{}` has no local variables to draw; these have: {}",
+        model.likelihood.to_json(),
+        likelihoods::augmented::names().join(", ")
+    )))
+}
+
+/// What is observed of a row and a target column, and the variance of a latent value that the law averages over.
+pub(super) type Seen<'a> =
+    (&'a dyn Fn(usize, usize) -> Option<Target>, &'a dyn Fn(usize, usize) -> f64);
+
+/// Draws the local variables of a turn at latent values f, N×L, of so many latent values of a target and so many targets; sites of
+/// missing targets say nothing.
+pub(super) fn draw_sites(
+    (augmented, turn): (&dyn Augmented, usize),
+    (each, outputs): (usize, usize),
+    (observed, averaged): Seen<'_>,
+    values: &Mat<f64>,
+    rng: &mut dyn Rng,
+    sites: &mut [Vec<Site>],
+) {
+    let (mut f, mut variance) = (vec![0.0; each], vec![0.0; each]);
+    let mut drawn = vec![Site::default(); each];
+    let moves = |k: &usize| augmented.turn(*k) == turn;
+    for p in 0..outputs {
+        for i in 0..values.nrows() {
+            let Some(target) = observed(i, p) else {
+                let own = (0..each).filter(moves);
+                own.for_each(|k| sites[p * each + k][i] = Site::default());
+                continue;
+            };
+            for k in 0..each {
+                f[k] = values[(i, p * each + k)];
+                variance[k] = averaged(i, p * each + k);
+            }
+            augmented.draw(turn, target, &f, &variance, rng, &mut drawn);
+            (0..each).filter(moves).for_each(|k| sites[p * each + k][i] = drawn[k]);
         }
     }
 }
@@ -67,7 +118,7 @@ impl Default for GibbsOptions {
 pub struct Chain {
     pub(super) rng: rand_chacha::ChaCha8Rng,
     /// Latent values where the local variables are drawn, N×L: of f, or of μ + Aᵀz for
-    /// [`Target::Variational`].
+    /// [`setting::Target::Variational`].
     pub(super) f: Mat<f64>,
     /// Whitened variables, M×L.
     pub(super) z: Mat<f64>,
@@ -82,14 +133,7 @@ impl Chain {
     /// # Errors
     /// [`Error::Invalid`] for a likelihood without local variables.
     pub fn new(setting: &Setting<'_>, seed: u64, chain: usize) -> Result<Self> {
-        let likelihood = &setting.model.likelihood;
-        if likelihood.augmented().is_none() {
-            return Err(Error::Invalid(format!(
-                "`{}` has no local variables to draw; these have: {}",
-                likelihood.to_json(),
-                likelihoods::augmented::names().join(", ")
-            )));
-        }
+        check_augmented(&setting.model)?;
         let mut rng = rng::stream(seed, &format!("gibbs/{chain}"));
         let (n, latents) = (setting.mu.nrows(), setting.latents());
         let mut f = setting.mu.clone();
@@ -208,26 +252,11 @@ impl Chain {
 
     fn draw_sites(&mut self, setting: &Setting<'_>, turn: usize) {
         let Some(augmented) = setting.model.likelihood.augmented() else { return };
-        let each = setting.each;
-        let (mut f, mut variance) = (vec![0.0; each], vec![0.0; each]);
-        let mut drawn = vec![Site::default(); each];
-        let moves = |k: &usize| augmented.turn(*k) == turn;
-        for p in 0..setting.rows.y.ncols() {
-            for i in 0..setting.rows.y.nrows() {
-                let Some(target) = setting.observed(i, p) else {
-                    let own = (0..each).filter(moves);
-                    own.for_each(|k| self.sites[p * each + k][i] = Site::default());
-                    continue;
-                };
-                for k in 0..each {
-                    f[k] = self.f[(i, p * each + k)];
-                    variance[k] = setting.averaged(i, p * each + k);
-                }
-                augmented.draw(turn, target, &f, &variance, &mut self.rng, &mut drawn);
-                let own = (0..each).filter(moves);
-                own.for_each(|k| self.sites[p * each + k][i] = drawn[k]);
-            }
-        }
+        let target = |i: usize, p: usize| setting.observed(i, p);
+        let averaged = |i: usize, l: usize| setting.averaged(i, l);
+        let shape = (setting.each, setting.rows.y.ncols());
+        let Self { f, rng, sites, .. } = self;
+        draw_sites((augmented, turn), shape, (&target, &averaged), f, rng, sites);
     }
 
     fn draw_latent(&mut self, setting: &Setting<'_>, l: usize) -> Result<()> {
@@ -242,7 +271,7 @@ impl Chain {
         for i in 0..f.len() {
             let r = features.unexplained[i];
             f[i] = mu[i] + rows[i];
-            if setting.target == Target::Fitc && r > 0.0 {
+            if setting.target == setting::Target::Fitc && r > 0.0 {
                 // f | u, ω, of which only the part around μ + Aᵀz is left
                 let grown = 1.0 + sites[i].precision * r;
                 let pull = sites[i].potential - sites[i].precision * mu[i];

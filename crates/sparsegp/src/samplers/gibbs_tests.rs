@@ -11,7 +11,7 @@ use crate::rng;
 use std::ops::ControlFlow;
 
 /// Every likelihood whose y can be drawn, with what a row brings.
-const LAWS: [(&str, f64); 13] = [
+pub(super) const LAWS: [(&str, f64); 13] = [
     ("gaussian(variance=0.31)", 0.17),
     ("student-t(df=4.6, scale=0.4)", 1.0),
     ("laplace(scale=0.6)", 1.0),

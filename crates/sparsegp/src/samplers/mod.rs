@@ -3,6 +3,7 @@
 //! | sampler | moves | needs |
 //! | --- | --- | --- |
 //! | [`gibbs`] | local variables given f, then f given them, as blocks | a likelihood with local variables |
+//! | [`series`] | the same of one input, f along the states of Markov processes | the same, kernels with states |
 //! | [`hmc`] | whitened variables, possibly with the local ones, along Hamiltonian paths (also without U-turns) | log p(y ∣ f) with slopes |
 //! | [`mod@slice`] | hyperparameters within sweeps of [`gibbs`], one at a time | priors |
 //! | [`everything`] | whitened variables and hyperparameters together, along Hamiltonian paths | the same with slopes by them, priors |
@@ -34,6 +35,7 @@ mod moves;
 mod nuts;
 mod of_model;
 mod resume;
+pub mod series;
 mod setting;
 pub mod slice;
 mod target;
@@ -58,6 +60,8 @@ mod hmc_tests;
 mod laplace_tests;
 #[cfg(test)]
 mod nuts_tests;
+#[cfg(test)]
+mod series_tests;
 #[cfg(test)]
 mod slice_tests;
 #[cfg(test)]

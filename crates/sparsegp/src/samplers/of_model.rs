@@ -9,7 +9,7 @@ use super::joint::{self, Variables};
 use super::metropolis::{self, MetropolisOptions};
 use super::resume::Going;
 use super::setting::Target;
-use super::{everything, evidence};
+use super::{everything, evidence, series};
 use crate::data::{InMemory, Source};
 use crate::error::{Error, Result};
 use crate::methods::Sampler;
@@ -38,9 +38,14 @@ pub fn check(sampler: Sampler, sparse: bool, options: &GibbsOptions) -> Result<(
             Sampler::Elliptical => "elliptical slices sample",
             Sampler::Metropolis => "a random walk samples",
             Sampler::Flow => "a particle flow samples",
+            Sampler::GibbsSeries => "chains of a series sample",
             _ => "paths in local variables sample",
         };
-        return refuse(format!("{what} no hyperparameters: use the method `nuts` or `hmc`"));
+        let instead = match sampler {
+            Sampler::GibbsSeries => "`gibbs` for few rows",
+            _ => "the method `nuts` or `hmc`",
+        };
+        return refuse(format!("{what} no hyperparameters: use {instead}"));
     }
     if options.thin != 1 && !sampler.sweeps() {
         return refuse(
@@ -56,7 +61,7 @@ pub fn check(sampler: Sampler, sparse: bool, options: &GibbsOptions) -> Result<(
 /// Refuses rows that a sampler cannot take, or too many variables, of a model that is ready to be trained.
 ///
 /// # Errors
-/// [`Error::Invalid`] for weights, for a likelihood without variables where these are to be added, and for more variables than a particle flow takes, or no more particles than these.
+/// [`Error::Invalid`] for weights, for a likelihood without variables where these are to be added, for more variables than a particle flow takes, or no more particles than these, and for more draws of a series than memory takes.
 pub fn check_rows(
     sampler: Sampler,
     model: &Model,
@@ -65,6 +70,9 @@ pub fn check_rows(
 ) -> Result<()> {
     if matches!(sampler, Sampler::Flow) {
         return flow::check(model, rows.outputs(), options.particles);
+    }
+    if matches!(sampler, Sampler::GibbsSeries) {
+        series::check(model, (rows.rows(), rows.outputs()), options)?;
     }
     if matches!(sampler, Sampler::NutsAugmented | Sampler::HmcAugmented) {
         joint::check(model)?;
@@ -95,6 +103,9 @@ pub fn sample(
         Sampler::Gibbs => {
             let found = gibbs::sample_from(model, rows, options, going, watch)?;
             return Ok((found, None));
+        }
+        Sampler::GibbsSeries => {
+            return Ok((series::sample_from(model, rows, options, going, watch)?, None));
         }
         Sampler::Metropolis => {
             let own = MetropolisOptions { chains, burn_in, draws, thin, seed, step: None };

@@ -25,6 +25,19 @@ pub enum Target {
 /// Why rows are refused.
 pub(super) const WEIGHTS: &str = "sampling knows no weights of rows: repeat rows, or use `cavi`";
 
+/// What is observed of row i and target column p, unless that is missing.
+pub(super) fn observed(
+    model: &Model,
+    rows: &InMemory,
+    i: usize,
+    p: usize,
+) -> Option<likelihoods::Target> {
+    let y = rows.y[(i, p)];
+    let default = model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
+    let extra = rows.extra.get(i).copied().unwrap_or(default);
+    (!y.is_nan()).then_some(likelihoods::Target { y, extra })
+}
+
 /// A model with its rows, ready to be sampled: features and prior means at the model's parameters.
 #[derive(Clone, Debug)]
 pub struct Setting<'a> {
@@ -202,10 +215,7 @@ impl<'a> Setting<'a> {
 
     /// What is observed of row i and target column p, unless that is missing.
     pub(super) fn observed(&self, i: usize, p: usize) -> Option<likelihoods::Target> {
-        let y = self.rows.y[(i, p)];
-        let default = self.model.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
-        let extra = self.rows.extra.get(i).copied().unwrap_or(default);
-        (!y.is_nan()).then_some(likelihoods::Target { y, extra })
+        observed(&self.model, self.rows, i, p)
     }
 
     /// The variance of fᵢ given u where the law takes expectations over it, else 0.

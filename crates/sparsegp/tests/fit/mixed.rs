@@ -210,7 +210,16 @@ fn a_training_goes_on_in_double_precision_where_digits_run_out() {
 #[test]
 fn methods_without_such_sums_refuse_by_name() {
     let rows = table(40, 1);
-    let methods = ["exact", "tvgp", "markov", "vecchia", "full-scale", "gibbs", "gibbs-sparse"];
+    let methods = [
+        "exact",
+        "tvgp",
+        "markov",
+        "vecchia",
+        "full-scale",
+        "gibbs",
+        "gibbs-markov",
+        "gibbs-sparse",
+    ];
     for method in methods.into_iter().chain(["nuts", "deep"]) {
         let own = FitOptions { inducing: None, ..mixed(options(method, 3)) };
         let error = fit(&rows, &own).expect_err(method).to_string();

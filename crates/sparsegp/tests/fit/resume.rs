@@ -170,6 +170,7 @@ fn chains_from_several_sweeps() {
         ("gibbs", "poisson-logistic", false),
         ("gibbs", "poisson-logistic", true),
         ("gibbs-sparse", "poisson-logistic", true),
+        ("gibbs-markov", "poisson-logistic", false),
         ("ess", "poisson", false),
         ("hmc", "poisson", false),
         ("metropolis", "poisson", false),

@@ -103,6 +103,8 @@ fn cases() -> Vec<Case> {
         let likelihood = match (classes, entry.method.augments(), entry.takes(&*gaussian)) {
             (Some(_), ..) => "logistic-softmax(classes=3)",
             (None, false, true) => "gaussian",
+            // one lengthscale has no prior by default, and noise has one
+            (None, true, true) if entry.method.is_of_series() => "gaussian",
             _ => "laplace",
         };
         let either = traits_of(entry.method, Way::default()).has(Trait::EitherWay);

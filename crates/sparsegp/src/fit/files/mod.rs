@@ -21,7 +21,7 @@
 //! | `past.numbers`, `past.states[l]` | 1×3, S×(C+S) | of the rows that have left: the place of the last, their number, what they add to the objective; means of the states of C latent functions, and their covariance |
 //! | `trend.roots` | K×LK | roots of the covariances of a mean function's K coefficients, where they were learnt under Gaussian noise |
 //! | `trend.weights` | M×LK | by what covariances with inducing points answer for them |
-//! | `posterior.draws` | SL×M | draws of the whitened variables, one after the other, where the posterior was sampled |
+//! | `posterior.draws` | SL×M | draws of the whitened variables (of a series of the states at its rows, row by row), one after the other, where the posterior was sampled |
 //! | `posterior.hyperparameters` | S×H | hyperparameters of every draw where they were sampled too, in the order of the parameters but for inducing points and q |
 //! | `posterior.times` | S×1 | for exact inference averaged over `posterior.hyperparameters`: how often each counts |
 //! | `posterior.noise` | N×1 | variances of the noise of these rows, where weights or the data make them differ |

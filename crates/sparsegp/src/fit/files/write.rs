@@ -154,7 +154,9 @@ fn tensors_of(fitted: &Fitted, trend: Option<&SavedTrend>) -> Vec<Tensor> {
     let mut matrix = |name: &str, a: MatRef<f64>| {
         tensors.push((name.into(), vec![a.nrows(), a.ncols()], matrix_bytes(a)));
     };
-    if model.method.with_q().is_some_and(|q| !q.is_of_points()) {
+    let of_rows = model.method.with_q().is_some_and(|q| !q.is_of_points());
+    let of_states = model.method.is_of_series() && !fitted.posterior.draws().is_empty();
+    if of_rows || of_states {
         matrix("posterior.inputs", fitted.posterior.points());
     } else if let Some(rows) = fitted.posterior.kept_rows() {
         kept::write(rows, fitted.posterior.past(), &mut matrix);

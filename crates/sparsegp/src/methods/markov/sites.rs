@@ -71,9 +71,10 @@ struct Look {
 /// [`Error::Invalid`] for mixed latent functions, and what the bound refuses.
 pub(super) fn check(model: &Model, bound: &dyn Bound) -> Result<()> {
     if model.likelihood.mixing().is_some() {
-        return Err(Error::Invalid(
-            "method `markov` has latent functions that are not mixed; `svgp` mixes them".into(),
-        ));
+        return Err(Error::Invalid(format!(
+            "method `{}` has latent functions that are not mixed; `svgp` mixes them",
+            model.method.name()
+        )));
     }
     bound.check(&*model.likelihood)
 }

@@ -66,6 +66,11 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Inputs of the rows that it is of, where neither of these has them.
+    fn points(&self) -> Option<MatRef<'_, f64>> {
+        None
+    }
+
     /// That Gaussian process where it is all there is.
     fn alone(&self) -> Option<&Gaussian> {
         None
@@ -279,6 +284,10 @@ impl Marginals {
 impl Pooled {
     pub(super) fn new(rows: usize, columns: usize) -> Self {
         Self { moments: Marginals::zeros(rows, columns), count: 0.0 }
+    }
+
+    pub(super) fn mean(&self) -> Mat<f64> {
+        self.moments.mean.clone()
     }
 
     pub(super) fn add(&mut self, own: &Marginals) {

@@ -1,0 +1,245 @@
+//! Gibbs sampling of a series in O(N) a sweep: as [`super::gibbs`], with the latent functions drawn along their states.
+//!
+//! Given the local variables, every row has the site exp(af − ½λf²), a normal factor with the target a/λ and the variance 1/λ, so that
+//! a joint draw of a function is one of its states by a Kalman filter and smoother ([`crate::markov::draw`]; Carter & Kohn 1994 and
+//! Frühwirth-Schnatter 1994 for the scheme, Durbin & Koopman 2002 for the draw). The chain has the exact posterior as its law.
+
+use super::chains::{Draws, Length, Runs, run};
+use super::gibbs::{GibbsOptions, draw_sites};
+use super::resume::{Going, Numbers};
+use super::setting::{WEIGHTS, observed};
+use crate::data::InMemory;
+use crate::error::{Error, Result};
+use crate::kernels::{Kernel, StateSpace, of_latent};
+use crate::likelihoods::augmented::Site;
+use crate::linalg::{Mat, column};
+use crate::markov;
+use crate::model::Model;
+use crate::rng;
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+
+/// Precisions of sites below this part of the prior's count as this much: a/λ keeps its digits.
+const WEAKEST: f64 = 1e-12;
+/// Most numbers of all draws, before some are left out of what predicts: 4 GiB.
+const MOST_NUMBERS: usize = 1 << 29;
+
+/// A model of one input with its rows.
+#[derive(Debug)]
+pub struct Series<'a> {
+    model: &'a Model,
+    rows: &'a InMemory,
+    /// Positions of the rows as they came, in the order of their places, and these.
+    order: Vec<usize>,
+    t: Vec<f64>,
+    /// Of every kernel, with the variances of its function at these places.
+    spaces: Vec<(Box<dyn StateSpace>, Vec<f64>)>,
+    /// The mean function, N×L.
+    mu: Mat<f64>,
+}
+
+impl<'a> Series<'a> {
+    /// At the model's parameters.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for rows with weights, for several inputs, and for a kernel that is not a Markov process.
+    pub fn new(model: &'a Model, rows: &'a InMemory) -> Result<Self> {
+        if rows.weights.iter().any(|w| *w != 1.0) {
+            return Err(Error::Invalid(WEIGHTS.into()));
+        }
+        if rows.x.ncols() != 1 {
+            return Err(Error::Invalid(format!(
+                "a series has one input, and there are {}: `gibbs` samples functions of several",
+                rows.x.ncols()
+            )));
+        }
+        let order = markov::order(column(rows.x.as_ref(), 0));
+        let t: Vec<f64> = order.iter().map(|i| rows.x[(*i, 0)]).collect();
+        let places = Mat::from_fn(t.len(), 1, |i, _| t[i]);
+        let space = |kernel: &dyn Kernel| {
+            let mut prior = vec![0.0; t.len()];
+            kernel.diag(places.as_ref(), &mut prior);
+            Ok((kernel.state_space()?, prior))
+        };
+        let spaces = model.kernels.iter().map(|kernel| space(&**kernel)).collect::<Result<_>>()?;
+        let mut mu = Mat::zeros(t.len(), model.latents(rows.y.ncols()));
+        model.mean.evaluate(rows.x.as_ref(), mu.as_mut());
+        Ok(Self { model, rows, order, t, spaces, mu })
+    }
+
+    fn states(&self) -> usize {
+        self.spaces.iter().map(|(space, _)| space.size()).max().unwrap_or(0)
+    }
+}
+
+/// Refuses more draws than memory has room for.
+///
+/// # Errors
+/// [`Error::InvalidParameter`] that says how many there may be.
+pub(super) fn check(model: &Model, rows: (usize, usize), options: &GibbsOptions) -> Result<()> {
+    let (count, outputs) = rows;
+    let sizes = model.kernels.iter().filter_map(|kernel| kernel.state_space().ok());
+    let states = sizes.map(|own| own.size()).max().unwrap_or(1);
+    let each = count * model.latents(outputs) * (states + 1);
+    let (asked, most) = (options.chains * options.draws, MOST_NUMBERS / each.max(1));
+    if asked <= most {
+        return Ok(());
+    }
+    Err(Error::InvalidParameter {
+        path: "draws".into(),
+        reason: format!(
+            "of {} chains over {count} rows with {states} states take {:.0} GiB: at most {} fit into 4 GiB; `markov` needs no draws",
+            options.chains,
+            (asked * each) as f64 * 8.0 / (1u64 << 30) as f64,
+            most / options.chains.max(1)
+        ),
+    })
+}
+
+/// One chain.
+#[derive(Debug)]
+pub struct Chain {
+    pub(super) rng: rand_chacha::ChaCha8Rng,
+    /// Latent values, N×L.
+    f: Mat<f64>,
+    /// The states of every latent function at the rows as they came, NS×L.
+    states: Mat<f64>,
+    /// N of each latent function.
+    sites: Vec<Vec<Site>>,
+}
+
+impl Chain {
+    /// A chain that starts at a draw from the prior.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a likelihood without local variables.
+    pub fn new(series: &Series<'_>, seed: u64, chain: usize) -> Result<Self> {
+        super::gibbs::check_augmented(series.model)?;
+        let (n, latents) = (series.mu.nrows(), series.mu.ncols());
+        let mut own = Self {
+            rng: rng::stream(seed, &format!("gibbs-markov/{chain}")),
+            f: series.mu.clone(),
+            states: Mat::zeros(n * series.states(), latents),
+            sites: vec![vec![Site::default(); n]; latents],
+        };
+        // sites that say nothing
+        (0..latents).try_for_each(|l| own.draw_latent(series, l))?;
+        Ok(own)
+    }
+
+    /// Latent values, N×L.
+    pub fn latent_values(&self) -> &Mat<f64> {
+        &self.f
+    }
+
+    /// One sweep: every local variable and every latent function once.
+    ///
+    /// # Errors
+    /// What the filter gives, if sites are not finite.
+    pub fn sweep(&mut self, series: &Series<'_>) -> Result<()> {
+        let Some(augmented) = series.model.likelihood.augmented() else { return Ok(()) };
+        let each = series.model.likelihood.latents();
+        for turn in 0..augmented.turns() {
+            let target = |i: usize, p: usize| observed(series.model, series.rows, i, p);
+            let exactly = |_: usize, _: usize| 0.0;
+            let shape = (each, series.rows.y.ncols());
+            let Self { f, rng, sites, .. } = self;
+            draw_sites((augmented, turn), shape, (&target, &exactly), f, rng, sites);
+            for l in (0..series.mu.ncols()).filter(|l| augmented.turn(l % each) == turn) {
+                self.draw_latent(series, l)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn draw_latent(&mut self, series: &Series<'_>, l: usize) -> Result<()> {
+        let (space, prior) = of_latent(&series.spaces, l);
+        let (n, size) = (series.t.len(), space.size());
+        let (mut y, mut noise) = (vec![0.0; n], vec![f64::INFINITY; n]);
+        for (k, i) in series.order.iter().enumerate() {
+            let site = self.sites[l][*i];
+            if site.precision > 0.0 {
+                let precision = site.precision.max(WEAKEST / prior[k]);
+                y[k] = (site.potential - site.precision * series.mu[(*i, l)]) / precision;
+                noise[k] = 1.0 / precision;
+            }
+        }
+        let states = markov::draw(&**space, (&series.t, &y, &noise), &mut self.rng)?;
+        let mut h = vec![0.0; size];
+        for (k, i) in series.order.iter().enumerate() {
+            let own = &states[k * size..][..size];
+            space.output(series.t[k], &mut h);
+            let f: f64 = h.iter().zip(own).map(|(h, s)| h * s).sum();
+            self.f[(*i, l)] = series.mu[(*i, l)] + f;
+            self.states.col_as_slice_mut(l)[i * size..][..size].copy_from_slice(own);
+        }
+        Ok(())
+    }
+}
+
+/// A chain where it samples.
+struct Running<'s, 'a> {
+    chain: Chain,
+    series: &'s Series<'a>,
+}
+
+/// What a chain needs to go on: sites are drawn anew in every sweep.
+#[derive(Debug, Serialize, Deserialize)]
+struct State {
+    /// Position of the generator in its stream.
+    word: u128,
+    f: Numbers,
+    states: Numbers,
+}
+
+impl Runs for Running<'_, '_> {
+    type State = State;
+
+    fn state(&self) -> State {
+        State {
+            word: self.chain.rng.get_word_pos(),
+            f: Numbers::of(&self.chain.f),
+            states: Numbers::of(&self.chain.states),
+        }
+    }
+
+    fn restore(&mut self, state: State) -> Result<()> {
+        self.chain.f = state.f.like(&self.chain.f)?;
+        self.chain.states = state.states.like(&self.chain.states)?;
+        self.chain.rng.set_word_pos(state.word);
+        Ok(())
+    }
+
+    fn sweep(&mut self, _: usize) -> Result<()> {
+        self.chain.sweep(self.series)
+    }
+
+    fn latent_values(&self) -> &Mat<f64> {
+        &self.chain.f
+    }
+
+    fn whitened(&self) -> &Mat<f64> {
+        &self.chain.states
+    }
+}
+
+/// Runs chains from a state, as [`super::gibbs::sample_from`]; in the place of whitened variables the draws have the states at the
+/// rows, NS×L.
+///
+/// # Errors
+/// As for [`Series::new`], [`Chain::new`] and [`Chain::sweep`]; [`Error::Invalid`] for no draws, and for a state of other chains;
+/// those of the checkpointer.
+pub fn sample_from(
+    model: &Model,
+    rows: &InMemory,
+    options: &GibbsOptions,
+    going: Going<'_>,
+    watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
+) -> Result<Draws> {
+    let series = &Series::new(model, rows)?;
+    let chains = (0..options.chains)
+        .map(|chain| Ok(Running { chain: Chain::new(series, options.seed, chain)?, series }))
+        .collect::<Result<Vec<_>>>()?;
+    let &GibbsOptions { burn_in, draws, thin, .. } = options;
+    Ok(run(chains, Length { burn_in, draws, thin }, going, watch)?.0)
+}
