@@ -140,6 +140,7 @@ impl<'a> Following<'a> {
         fitted: Fitted,
         taken: Followed,
     ) -> Result<Self> {
+        fitted.check_updates()?;
         let form = args.predictions.as_ref().map(|_| {
             let ids = [observed(&fitted), args.id.clone()].concat();
             Form::new(&fitted, Of::Observations, &ids, quantiles(&fitted))

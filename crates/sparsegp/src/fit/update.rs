@@ -123,6 +123,7 @@ pub fn update(
     checks::same_columns(fitted, dataset)?;
     fitted.check_certain("taking up new rows")?;
     fitted.check_untransformed("taking up new rows")?;
+    fitted.check_updates()?;
     if fitted.posterior.kept_rows().is_some() {
         return rows::extend(fitted, dataset, options, watch);
     }
@@ -241,6 +242,22 @@ pub(super) struct State<'a> {
     visited: Vec<usize>,
     added: usize,
     given_up: usize,
+}
+
+impl Fitted {
+    /// Refuses a model that cannot take up rows, whatever they are: one whose posterior is of draws.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`].
+    pub fn check_updates(&self) -> Result<()> {
+        if self.posterior.draws().is_empty() {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!(
+            "taking up new rows is not known of draws, which `{}` has: fit it anew to all, or use a method without draws",
+            self.model.method.name()
+        )))
+    }
 }
 
 /// Whether what is known is exact: of the values at all rows, each of which was seen with noise.

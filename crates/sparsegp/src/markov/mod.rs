@@ -88,7 +88,7 @@ use with_size;
 
 pub(crate) fn too_large(size: usize) -> Error {
     Error::Invalid(format!(
-        "the kernel has {size} states, and `markov` takes up to {MOST_STATES}: use fewer products and periodic kernels, or a sparse \
+        "the kernel has {size} states, and a series takes up to {MOST_STATES}: use fewer products and periodic kernels, or a sparse \
          method such as titsias2025"
     ))
 }

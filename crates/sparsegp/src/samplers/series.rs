@@ -81,16 +81,25 @@ pub(super) fn check(model: &Model, rows: (usize, usize), options: &GibbsOptions)
     let sizes = model.kernels.iter().filter_map(|kernel| kernel.state_space().ok());
     let states = sizes.map(|own| own.size()).max().unwrap_or(1);
     let each = count * model.latents(outputs) * (states + 1);
-    let (asked, most) = (options.chains * options.draws, MOST_NUMBERS / each.max(1));
+    let asked = options.chains.saturating_mul(options.draws);
+    let (most, memory) = (MOST_NUMBERS / each.max(1), |draws: usize| {
+        draws as f64 * each as f64 * 8.0 / (1u64 << 30) as f64
+    });
     if asked <= most {
         return Ok(());
+    }
+    if most < options.chains.max(1) {
+        return Err(Error::Invalid(format!(
+            "a draw of {count} rows with {states} states takes {:.1} GiB, and one of each chain has to fit into 4 GiB: use `markov`,              which needs no draws",
+            memory(1)
+        )));
     }
     Err(Error::InvalidParameter {
         path: "draws".into(),
         reason: format!(
             "of {} chains over {count} rows with {states} states take {:.0} GiB: at most {} fit into 4 GiB; `markov` needs no draws",
             options.chains,
-            (asked * each) as f64 * 8.0 / (1u64 << 30) as f64,
+            memory(asked),
             most / options.chains.max(1)
         ),
     })
@@ -158,7 +167,8 @@ impl Chain {
         let (mut y, mut noise) = (vec![0.0; n], vec![f64::INFINITY; n]);
         for (k, i) in series.order.iter().enumerate() {
             let site = self.sites[l][*i];
-            if site.precision > 0.0 {
+            // what is known before any row is learnt from none
+            if site.precision > 0.0 && prior[k] > 0.0 {
                 let precision = site.precision.max(WEAKEST / prior[k]);
                 y[k] = (site.potential - site.precision * series.mu[(*i, l)]) / precision;
                 noise[k] = 1.0 / precision;
@@ -237,6 +247,8 @@ pub fn sample_from(
     watch: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<Draws> {
     let series = &Series::new(model, rows)?;
+    // a kernel may have more states than where its training began
+    check(model, (rows.x.nrows(), rows.y.ncols()), options)?;
     let chains = (0..options.chains)
         .map(|chain| Ok(Running { chain: Chain::new(series, options.seed, chain)?, series }))
         .collect::<Result<Vec<_>>>()?;

@@ -186,3 +186,28 @@ fn what_there_is_none_of_is_refused_by_name() {
     let error = update(&own, &data, &UpdateOptions::default(), &mut |_, _| Ok(())).err();
     assert!(error.is_some_and(|e| e.to_string().contains("gibbs-markov")));
 }
+
+/// Where the prior has no variance nothing is learnt, and elsewhere all is.
+#[test]
+fn a_place_without_variance_does_not_end_the_rest() {
+    let x = Mat::from_fn(41, 1, |i, _| f64::from(i as u32) - 20.0);
+    let y = Mat::from_fn(41, 1, |i, _| 3.0 * x[(i, 0)] + (1.7 * i as f64).sin());
+    let data = Dataset::from_arrays(x, y, true).expect("a table");
+    let at = Mat::from_fn(3, 1, |i, _| [-10.0, 0.0, 10.0][i]);
+    let mean = |method: &str| {
+        let mut own = FitOptions { mean: None, ..how(method, "linear") };
+        (own.gibbs.chains, own.gibbs.draws) = (2, 300);
+        let fitted = fit(&data, &own).expect(method);
+        let (mean, _) = fitted.predict(at.as_ref(), Of::Latent).expect("predictions");
+        // means by themselves are those of all that is predicted
+        let alone = fitted.predict_mean(at.as_ref()).expect("means");
+        (0..3).for_each(|i| assert!((alone[(i, 0)] - mean[(i, 0)]).abs() < 1e-9, "{method}"));
+        [mean[(0, 0)], mean[(1, 0)], mean[(2, 0)]]
+    };
+    for method in ["markov", "gibbs-markov"] {
+        let found = mean(method);
+        for (own, expected) in found.iter().zip([-30.0, 0.0, 30.0]) {
+            assert!((own - expected).abs() < 1.0, "{method}: {found:?}");
+        }
+    }
+}

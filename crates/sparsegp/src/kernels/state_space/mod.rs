@@ -82,7 +82,7 @@ pub trait StateSpace: Send + Sync + std::fmt::Debug {
 /// Says that a kernel is not a Markov process.
 pub(super) fn none(kernel: &str) -> Error {
     Error::Invalid(format!(
-        "the kernel `{kernel}` has no state-space form; `markov` takes matern12, matern32, matern52, exponential, rbf, cosine, periodic, \
+        "the kernel `{kernel}` has no state-space form; a series takes matern12, matern32, matern52, exponential, rbf, cosine, periodic, \
          constant, linear and white of one input, their sums and products: use one of these, or a sparse method such as titsias2025"
     ))
 }

@@ -185,6 +185,8 @@ impl Place<'_> {
                 let least = prior.map_or(0.0, |prior| WEAKEST / prior[(i, l)]);
                 match (first[i], second[i]) {
                     (0.0, 0.0) => 0.0,
+                    // what is known before any row is learnt from none
+                    _ if least == f64::INFINITY => 0.0,
                     (_, own) if own.abs() < least => least,
                     (_, own) => own,
                 }

@@ -9,6 +9,7 @@ use crate::markov::{self, Link, Weights};
 use crate::means::Mean;
 use crate::model::Model;
 use crate::rng;
+use faer::Scale;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 
@@ -26,6 +27,8 @@ pub(super) struct Paths {
     latents: usize,
     /// NS×L each: the states of a latent function row by row, with zeros behind where others have more.
     draws: Vec<Mat<f64>>,
+    /// Their mean.
+    middle: Mat<f64>,
 }
 
 /// Places in rising order, with their positions.
@@ -75,8 +78,11 @@ impl Paths {
             });
         }
         let Places { t, order } = Places::new(x.as_ref());
+        let mut middle = Mat::zeros(numbers, latents);
+        draws.iter().for_each(|own| middle += own);
+        middle *= Scale(1.0 / draws.len() as f64);
         let (mean, kernels) = (model.mean.clone(), model.kernels.clone());
-        Ok(Self { mean, kernels, spaces, x: x.clone(), t, order, latents, draws })
+        Ok(Self { mean, kernels, spaces, x: x.clone(), t, order, latents, draws, middle })
     }
 
     fn space(&self, l: usize) -> &dyn StateSpace {
@@ -225,6 +231,20 @@ impl Law for Paths {
             work(None, &own);
         }
         Ok(())
+    }
+
+    fn means(&self, x: MatRef<f64>) -> Result<Mat<f64>> {
+        let (places, mut mean) = (Places::new(x), self.prior(x));
+        let all = self.weights(&places)?;
+        for l in 0..self.latents {
+            for (own, i) in of_latent(&all, l).iter().zip(&places.order) {
+                for (row, w) in [&own.before, &own.after].into_iter().flatten() {
+                    let (n, at) = (w.len(), self.order[*row]);
+                    mean[(*i, l)] += dot(w, &column(self.middle.as_ref(), l)[at * n..][..n]);
+                }
+            }
+        }
+        Ok(mean)
     }
 
     /// Each of a draw that is picked at random.
