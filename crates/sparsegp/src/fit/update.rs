@@ -122,7 +122,6 @@ pub fn update(
 ) -> Result<(Fitted, UpdateReport)> {
     checks::same_columns(fitted, dataset)?;
     fitted.check_certain("taking up new rows")?;
-    fitted.check_untransformed("taking up new rows")?;
     fitted.check_updates()?;
     if fitted.posterior.kept_rows().is_some() {
         return rows::extend(fitted, dataset, options, watch);
@@ -245,11 +244,12 @@ pub(super) struct State<'a> {
 }
 
 impl Fitted {
-    /// Refuses a model that cannot take up rows, whatever they are: one whose posterior is of draws.
+    /// Refuses a model that cannot take up rows, whatever they are: of a function of the targets, or with a posterior of draws.
     ///
     /// # Errors
     /// [`Error::Invalid`].
     pub fn check_updates(&self) -> Result<()> {
+        self.check_untransformed("taking up new rows")?;
         if self.posterior.draws().is_empty() {
             return Ok(());
         }
