@@ -120,8 +120,8 @@ class Regressor(RegressorMixin, BaseGP):
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
         if return_cov and precision == "mixed":
             raise ValueError("covariances are in double precision: leave out precision='mixed'")
-        plain = not return_std and return_quantiles is None and self._about["standardises"]
-        core, x = self._placed(X, x_sd, precision, with_spread=not plain)
+        means_alone = not return_std and return_quantiles is None
+        core, x = self._placed(X, x_sd, precision, means_alone=means_alone)
         further = self._extra(extra, len(x), self._extra_name)
         found: list[Array] = []
         if return_cov:

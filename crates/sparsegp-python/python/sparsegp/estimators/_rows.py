@@ -131,7 +131,7 @@ class Rows(Parameters):
         return weights
 
     def _placed(
-        self, X: Any, x_sd: Any, precision: str = "double", *, with_spread: bool = True
+        self, X: Any, x_sd: Any, precision: str = "double", *, means_alone: bool = False
     ) -> tuple[_core.Fitted, Array]:
         """What predicts at these rows, and the rows as it takes them; means alone have no products in another precision."""
         x = self._inputs(X)
@@ -146,7 +146,7 @@ class Rows(Parameters):
         found = deviations(x_sd, names, len(x), X)
         if found is None and precision == "double":
             return self.fitted_, x
-        if found is None and not with_spread:
+        if found is None and means_alone and self._about["standardises"]:
             self.fitted_.check_mixed_precision()
             return self.fitted_, x
         if found is None:
