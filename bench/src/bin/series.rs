@@ -1,9 +1,10 @@
 //! Cost of exact inference of one input by Kalman filters: seconds of the log evidence with its gradient, and of predictions,
-//! over rows. Options: `--rows 1000000` (the most), `--repeats 3`, `--kernel matern32` (this one alone, at uneven places).
+//! over rows.
 //!
-//! With `--model` a model of `--method markov` with as many rows, seconds of the processor and memory beside that of the table: what a
+//! With `--model` it is a model of `--method markov` with as many rows, seconds of the processor and memory beside that of the table: what a
 //! training evaluates, and what predicts. Peaks of memory are of a process, so that every number of rows wants one to itself.
 
+use clap::Parser;
 use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
 use sparsegp::kernels::{Inputs, parse};
@@ -48,17 +49,21 @@ fn spent(rows: usize, repeats: usize, mut work: impl FnMut()) -> f64 {
     (processor_seconds() - begun) / repeats as f64
 }
 
-/// The number after an option.
-fn argument(name: &str, usual: usize) -> usize {
-    let all: Vec<String> = std::env::args().collect();
-    let at = all.iter().position(|own| own == name);
-    at.and_then(|at| all.get(at + 1)?.parse().ok()).unwrap_or(usual)
-}
-
-/// The text after an option.
-fn text(name: &str) -> Option<String> {
-    let all: Vec<String> = std::env::args().collect();
-    all.iter().position(|own| own == name).and_then(|at| all.get(at + 1).cloned())
+/// Cost of exact inference of one input by Kalman filters
+#[derive(Parser)]
+struct Options {
+    /// Most rows; of a model, its rows
+    #[arg(long, default_value_t = 1_000_000)]
+    rows: usize,
+    /// Repetitions of each measurement, at least
+    #[arg(long, default_value_t = 3)]
+    repeats: usize,
+    /// Only this kernel, at uneven places
+    #[arg(long)]
+    kernel: Option<String>,
+    /// A model instead of the filters
+    #[arg(long)]
+    model: bool,
 }
 
 /// Targets at places.
@@ -100,9 +105,8 @@ fn of_model(spec: &str, n: usize, repeats: usize) -> sparsegp::Result<()> {
 }
 
 fn main() -> sparsegp::Result<()> {
-    let (most, repeats) = (argument("--rows", 1_000_000), argument("--repeats", 3));
-    let only = text("--kernel");
-    if std::env::args().any(|own| own == "--model") {
+    let Options { rows: most, repeats, kernel: only, model } = Options::parse();
+    if model {
         return of_model(only.as_deref().unwrap_or("matern32"), most, repeats);
     }
     println!(

@@ -5,30 +5,47 @@
 //! everything else is the default; with `--known` the hyperparameters are those that the series was drawn with. At 100 random places
 //! in the span the function and a new target are compared with the central intervals of 50, 90 and 95 %; targets that are counts by a
 //! uniform number between P(Y < y) and P(Y ≤ y). Errors are those over series.
-//!
-//! Options: `--series 200`, `--rows 300`, `--method markov`, `--only student-t`, `--kernel auto`, `--known`, `--by-kernel`.
 
+use clap::Parser;
 use rayon::prelude::*;
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, Of, Standardise, fit};
-use sparsegp::kernels::{Inputs, parse};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, Standardise, fit};
+use sparsegp::kernels::{Inputs, Kernel, parse};
 use sparsegp::likelihoods;
 use sparsegp::linalg::Mat;
 use sparsegp::markov;
 use sparsegp::rng::{stream, uniform};
+use sparsegp::train::TrainOptions;
 
 const LEVELS: [f64; 3] = [0.5, 0.9, 0.95];
 const SPAN: f64 = 30.0;
 const PLACES: usize = 100;
 const FAMILIES: [&str; 5] = ["matern12", "matern32", "matern52", "rbf", "matern52 + matern12"];
 
-/// What the arguments ask for.
+/// How often intervals of series hold what they are to hold
+#[derive(Parser)]
 struct Options {
+    /// Series of every likelihood
+    #[arg(long, default_value_t = 200)]
     series: usize,
+    /// Rows of a series
+    #[arg(long, default_value_t = 300)]
     rows: usize,
+    /// Method of the fits
+    #[arg(long, default_value = "markov")]
     method: String,
+    /// Kernel of the fits, instead of that of the series
+    #[arg(long)]
     kernel: Option<String>,
+    /// Only likelihoods whose name begins so
+    #[arg(long, default_value = "")]
+    only: String,
+    /// Hyperparameters that the series was drawn with
+    #[arg(long)]
     known: bool,
+    /// A line for each kernel of the series too
+    #[arg(long)]
+    by_kernel: bool,
 }
 
 /// A likelihood: its name for a fit, and that with its parameters for a size of the noise; the mean and variance of the function.
@@ -37,7 +54,7 @@ struct Kind {
     with: fn(f64) -> String,
     mean: f64,
     variance: f64,
-    /// Whether a target has an interval of its own.
+    /// Whether a target has an interval, which a class has not.
     targets: bool,
 }
 
@@ -84,14 +101,26 @@ fn times(rows: usize, how: usize, rng: &mut impl rand::Rng) -> Vec<f64> {
     t
 }
 
-/// One series, fitted and judged.
-fn judge(kind: &Kind, at: usize, options: &Options) -> sparsegp::Result<Held> {
-    let mut rng = stream(at as u64, kind.name);
-    let family = FAMILIES[at % FAMILIES.len()];
-    let length = SPAN / 100.0 * 10.0_f64.powf(uniform(&mut rng));
-    let size = 10.0_f64.powf(uniform(&mut rng) - 1.0);
-    let v = kind.variance;
-    let truth = match family {
+/// A series: rows, and what is to be predicted.
+struct Drawn {
+    /// The kernel and the likelihood with their parameters.
+    kernel: String,
+    likelihood: String,
+    x: Mat<f64>,
+    y: Mat<f64>,
+    new_x: Mat<f64>,
+    new_f: Vec<f64>,
+    new_y: Mat<f64>,
+}
+
+fn column(v: &[f64]) -> Mat<f64> {
+    Mat::from_fn(v.len(), 1, |i, _| v[i])
+}
+
+/// A kernel of a family with parameters drawn at random.
+fn kernel(family: &str, v: f64, rng: &mut impl rand::Rng) -> String {
+    let length = SPAN / 100.0 * 10.0_f64.powf(uniform(rng));
+    match family {
         "matern52 + matern12" => format!(
             "matern52(variance={}, lengthscales={length}) + matern12(variance={}, lengthscales={})",
             0.7 * v,
@@ -99,70 +128,99 @@ fn judge(kind: &Kind, at: usize, options: &Options) -> sparsegp::Result<Held> {
             0.3 * length
         ),
         one => format!("{one}(variance={v}, lengthscales={length})"),
-    };
-    let kernel = parse(&truth, Inputs::unnamed(1))?;
-    let t = times(options.rows, (at / FAMILIES.len()) % 3, &mut rng);
-    let new: Vec<f64> = (0..PLACES).map(|_| SPAN * uniform(&mut rng)).collect();
-    // a path of the prior: no row says anything
-    let together: Vec<f64> = t.iter().chain(&new).copied().collect();
-    let order = markov::order(&together);
-    let sorted: Vec<f64> = order.iter().map(|i| together[*i]).collect();
+    }
+}
+
+/// Values of a function of the prior at places in any order.
+fn path(
+    kernel: &dyn Kernel,
+    places: &[f64],
+    rng: &mut impl rand::Rng,
+) -> sparsegp::Result<Vec<f64>> {
+    let order = markov::order(places);
+    let sorted: Vec<f64> = order.iter().map(|i| places[*i]).collect();
     let space = kernel.state_space()?;
     let n = sorted.len();
+    // no row says anything
     let none = (vec![0.0; n], vec![f64::INFINITY; n]);
-    let states = markov::draw(&*space, (&sorted, &none.0, &none.1), &mut rng)?;
-    let mut f = vec![0.0; n];
-    let mut h = vec![0.0; space.size()];
+    let states = markov::draw(&*space, (&sorted, &none.0, &none.1), rng)?;
+    let (mut f, mut h) = (vec![0.0; n], vec![0.0; space.size()]);
     for (k, i) in order.iter().enumerate() {
         space.output(sorted[k], &mut h);
         let own = &states[k * h.len()..];
-        f[*i] = kind.mean + h.iter().zip(own).map(|(h, s)| h * s).sum::<f64>();
+        f[*i] = h.iter().zip(own).map(|(h, s)| h * s).sum();
     }
+    Ok(f)
+}
+
+fn drawn(kind: &Kind, at: usize, rows: usize, rng: &mut impl rand::Rng) -> sparsegp::Result<Drawn> {
+    let spec = kernel(FAMILIES[at % FAMILIES.len()], kind.variance, rng);
+    let size = 10.0_f64.powf(uniform(&mut *rng) - 1.0);
+    let t = times(rows, (at / FAMILIES.len()) % 3, rng);
+    let new: Vec<f64> = (0..PLACES).map(|_| SPAN * uniform(&mut *rng)).collect();
+    let together: Vec<f64> = t.iter().chain(&new).copied().collect();
+    let mut f = path(&*parse(&spec, Inputs::unnamed(1))?, &together, rng)?;
+    f.iter_mut().for_each(|f| *f += kind.mean);
     let specification = (kind.with)(size);
     let likelihood = likelihoods::parse(&specification)?;
     let extra = likelihood.extra().and_then(|own| own.default).unwrap_or(1.0);
-    let y: Vec<f64> = f.iter().map(|f| likelihood.sample(extra, &[*f], &mut rng)).collect();
+    let y: Vec<f64> = f.iter().map(|f| likelihood.sample(extra, &[*f], rng)).collect();
+    let (seen, later) = y.split_at(t.len());
+    Ok(Drawn {
+        kernel: spec,
+        likelihood: specification,
+        x: column(&t),
+        y: column(seen),
+        new_x: column(&new),
+        new_f: f[t.len()..].to_vec(),
+        new_y: column(later),
+    })
+}
 
-    let own = FitOptions {
-        kernel: match (&options.kernel, options.known) {
-            (_, true) => truth,
-            (Some(kernel), _) => kernel.clone(),
-            (None, _) => family.into(),
-        },
-        likelihood: Some(if options.known { specification } else { kind.name.into() }),
+fn fitted(kind: &Kind, at: usize, own: &Drawn, options: &Options) -> sparsegp::Result<Fitted> {
+    let plain = FitOptions {
         method: options.method.clone(),
         inducing: None,
         seed: at as u64,
         ..FitOptions::default()
     };
-    let column = |v: &[f64]| Mat::from_fn(v.len(), 1, |i, _| v[i]);
-    let (x, seen) = (column(&t), column(&y[..t.len()]));
-    let data = match options.known {
-        true => Dataset::from_arrays(x, seen, false)?,
-        false => Dataset::from_arrays(x, seen, Standardise::all_that(&*likelihood))?,
-    };
-    let own = match options.known {
-        true => FitOptions {
+    let (x, y) = (own.x.clone(), own.y.clone());
+    if options.known {
+        let own = FitOptions {
+            kernel: own.kernel.clone(),
+            likelihood: Some(own.likelihood.clone()),
             mean: Some("constant".into()),
             set: vec![("mean.constant".into(), vec![kind.mean])],
             pilot: 0,
-            train: sparsegp::train::TrainOptions { max_iterations: 0, ..own.train.clone() },
-            ..own
-        },
-        false => own,
+            train: TrainOptions { max_iterations: 0, ..plain.train.clone() },
+            ..plain
+        };
+        return fit(&Dataset::from_arrays(x, y, false)?, &own, &Cpu::default(), &mut ());
+    }
+    let likelihood = likelihoods::parse(&own.likelihood)?;
+    let family = FAMILIES[at % FAMILIES.len()];
+    let own = FitOptions {
+        kernel: options.kernel.clone().unwrap_or_else(|| family.into()),
+        likelihood: Some(kind.name.into()),
+        ..plain
     };
-    let fitted = fit(&data, &own, &Cpu::default(), &mut ())?;
-    let x = column(&new);
+    let data = Dataset::from_arrays(x, y, Standardise::all_that(&*likelihood))?;
+    fit(&data, &own, &Cpu::default(), &mut ())
+}
+
+/// One series, fitted and judged.
+fn judge(kind: &Kind, at: usize, options: &Options) -> sparsegp::Result<Held> {
+    let mut rng = stream(at as u64, kind.name);
+    let own = drawn(kind, at, options.rows, &mut rng)?;
+    let fitted = fitted(kind, at, &own, options)?;
     let edges: Vec<f64> = LEVELS.iter().flat_map(|c| [0.5 - 0.5 * c, 0.5 + 0.5 * c]).collect();
-    let bounds = fitted.quantiles(x.as_ref(), &[], &edges, Of::Latent)?;
-    let target = column(&y[t.len()..]);
-    let (below, up_to) = fitted.cdf(x.as_ref(), target.as_ref(), &[])?;
+    let bounds = fitted.quantiles(own.new_x.as_ref(), &[], &edges, Of::Latent)?;
+    let (below, up_to) = fitted.cdf(own.new_x.as_ref(), own.new_y.as_ref(), &[])?;
     let mut held = [[0.0; 3]; 2];
-    for i in 0..PLACES {
-        let (f, share) = (f[t.len() + i], uniform(&mut rng));
-        let place = below[(i, 0)] + share * (up_to[(i, 0)] - below[(i, 0)]);
+    for (i, f) in own.new_f.iter().enumerate() {
+        let place = below[(i, 0)] + uniform(&mut rng) * (up_to[(i, 0)] - below[(i, 0)]);
         for (k, level) in LEVELS.iter().enumerate() {
-            let inside = bounds[2 * k][(i, 0)] <= f && f <= bounds[2 * k + 1][(i, 0)];
+            let inside = (bounds[2 * k][(i, 0)]..=bounds[2 * k + 1][(i, 0)]).contains(f);
             held[0][k] += f64::from(u8::from(inside)) / PLACES as f64;
             held[1][k] += f64::from(u8::from((place - 0.5).abs() < 0.5 * level)) / PLACES as f64;
         }
@@ -187,27 +245,11 @@ fn row(name: &str, targets: bool, all: &[&Held]) {
     println!("| {name} | {} | {} |", all.len(), cells.join(" | "));
 }
 
-/// The text after an option.
-fn argument(name: &str) -> Option<String> {
-    let all: Vec<String> = std::env::args().collect();
-    all.iter().position(|own| own == name).and_then(|at| all.get(at + 1).cloned())
-}
-
 fn main() {
-    let number =
-        |name: &str, usual: usize| argument(name).and_then(|own| own.parse().ok()).unwrap_or(usual);
-    let has = |name: &str| std::env::args().any(|own| own == name);
-    let options = Options {
-        series: number("--series", 200),
-        rows: number("--rows", 300),
-        method: argument("--method").unwrap_or_else(|| "markov".into()),
-        kernel: argument("--kernel"),
-        known: has("--known"),
-    };
-    let only = argument("--only");
+    let options = Options::parse();
     println!("| targets | series | function, 50 % | 90 % | 95 % | target, 50 % | 90 % | 95 % |");
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
-    for kind in KINDS.iter().filter(|own| only.as_ref().is_none_or(|o| own.name.starts_with(o))) {
+    for kind in KINDS.iter().filter(|own| own.name.starts_with(&options.only)) {
         let one = |at: usize| match judge(kind, at, &options) {
             Ok(held) => Some((at, held)),
             Err(error) => {
@@ -218,7 +260,7 @@ fn main() {
         let all: Vec<(usize, Held)> = (0..options.series).into_par_iter().filter_map(one).collect();
         let held: Vec<&Held> = all.iter().map(|(_, held)| held).collect();
         row(&format!("`{}`", kind.name), kind.targets, &held);
-        for (k, family) in FAMILIES.iter().enumerate().filter(|_| has("--by-kernel")) {
+        for (k, family) in FAMILIES.iter().enumerate().filter(|_| options.by_kernel) {
             let some = all.iter().filter(|(at, _)| at % FAMILIES.len() == k);
             let held: Vec<&Held> = some.map(|(_, held)| held).collect();
             row(&format!("`{}`, `{family}`", kind.name), kind.targets, &held);

@@ -80,6 +80,11 @@ fn chains_of_a_series_are_kept_with_the_model() {
         &format!("{fit} {chains} --sample-hyperparameters"),
         &["--sample-hyperparameters", "gibbs"],
     );
+    // before a row is read or written
+    let words = &["taking up new rows", "`gibbs-markov`"];
+    folder.refused(1, "update m.gp series.csv -o u.gp", words);
+    folder.refused(1, "follow m.gp series.csv --predictions before.csv -o u.gp", words);
+    assert!(!folder.path("before.csv").exists() && !folder.path("u.gp").exists());
     folder.refused(
         1,
         &format!("{HEART} --method gibbs-markov --kernel matern32"),

@@ -174,7 +174,7 @@ impl Fitted {
     /// The precision that a model was trained in ([`TrainReport::precision`]) has no part in this, and files do not keep it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a method whose predictions are no products of rows with inducing points (exact inference, series,
+    /// [`Error::Invalid`] for a method whose predictions are not products of rows with inducing points (exact inference, series,
     /// neighbours, layers, draws), and for inputs with standard deviations; [`Error::Shape`] if the number of columns differs.
     pub fn in_mixed_precision(mut self, x: MatRef<'_, f64>) -> Result<(Self, Option<String>)> {
         self.check_mixed_precision()?;

@@ -299,7 +299,7 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     /// log p(y | f).
     fn log_prob(&self, target: Target, f: &[f64]) -> f64;
 
-    /// log p(y | f) of several rows, with latent values row by row (N×K).
+    /// Writes log p(y | f) of N rows into `out`; latent values `f` are N×K, row by row.
     fn log_probs(&self, targets: &[Target], f: &[f64], out: &mut [f64]) {
         let rows = f.chunks_exact(self.latents()).zip(targets);
         out.iter_mut().zip(rows).for_each(|(log, (f, target))| *log = self.log_prob(*target, f));
@@ -316,7 +316,7 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         })
     }
 
-    /// [`Likelihood::log_prob_slope`] of several rows, with latent values row by row (N×K) and slopes the same.
+    /// Writes log p(y | f) of N rows into `value`, and its slopes by `f` into `slopes` (both N×K, row by row).
     fn log_prob_slopes(
         &self,
         targets: &[Target],

@@ -184,7 +184,7 @@ impl<'a> Setting<'a> {
         sum
     }
 
-    /// The same, with all rows of a likelihood of its own making at once; these have no augmented form.
+    /// The same for likelihoods that answer for all rows at once, which have no augmented form.
     fn log_likelihood_together(&self, f: &Mat<f64>) -> f64 {
         let (mut targets, mut values) = (Vec::new(), Vec::new());
         for p in 0..self.rows.y.ncols() {
@@ -194,7 +194,6 @@ impl<'a> Setting<'a> {
                 values.extend((0..self.each).map(|j| f[(i, p * self.each + j)]));
             }
         }
-        // nobody is asked for nothing
         if targets.is_empty() {
             return 0.0;
         }

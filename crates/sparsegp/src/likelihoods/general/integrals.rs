@@ -66,7 +66,7 @@ pub fn integrals(
     for (step, first, apart) in
         [(1.0, -REACH, 1.0), (0.5, 0.5 - REACH, 1.0), (0.25, 0.25 - REACH, 0.5)]
     {
-        // nobody is asked for nothing
+        // functions of other languages need not take empty arrays
         if open.is_empty() {
             break;
         }

@@ -142,7 +142,9 @@ fn they_are_those_of_the_built_in_likelihoods() {
         let extra = reference.extra().and_then(|e| e.default).unwrap_or(1.0);
         let target = |y| Target { y, extra };
         for y in targets {
-            for (mean, variance) in [(0.3, 0.4), (-0.7, 1.3), (1.1, 1e-9), (0.2, 0.0)] {
+            let marginals =
+                [(0.3, 0.4), (-0.7, 1.3), (0.9, 3e-4), (0.6, 2e-6), (1.1, 1e-9), (0.2, 0.0)];
+            for (mean, variance) in marginals {
                 let found = expect(&own, target(y), mean, variance);
                 let expected = expect(&*reference, target(y), mean, variance);
                 for (at, (a, b)) in found.iter().zip(expected).enumerate() {
@@ -296,6 +298,16 @@ fn narrow_distant_and_kinked_densities_are_integrated() {
             near(a, b, "density", 1e-7);
             let (a, b) = (own.cdf(here(y + at), &m, &v), reference.cdf(here(y), &m, &v));
             near(a, b, "cdf", 1e-6);
+        }
+        // a kink between nodes, near and far, under variances of every size
+        for (mean, variance) in [(0.1, 1e-2), (0.31, 1e-2), (0.8, 1e-2), (0.1003, 3e-5)] {
+            let (own, right) = (
+                expect(&own, here(0.1 + at), mean, variance),
+                expect(&*reference, here(0.1), mean, variance),
+            );
+            let what = format!("{mean} {variance}");
+            near(own[0], right[0], &format!("value {what}"), 1e-7);
+            near(own[1], right[1], &format!("mean {what}"), if kink { 1e-7 / width } else { 1e-6 });
         }
         let (a, b) = (own.predict(0.0, &m, &v), reference.predict(0.0, &m, &v));
         near(a.0 - at, b.0, "mean", 1e-6);

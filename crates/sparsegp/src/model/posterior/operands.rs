@@ -50,7 +50,7 @@ impl<T: Real> Operands<'_, T> {
             for (v, prior) in variance.iter_mut().zip(prior) {
                 let (left, least) = (prior - *v, part * prior);
                 *v = match left {
-                    // with a kernel that grows: less than ∞ by ∞ is no number, and the rest as large
+                    // with a kernel that grows: ∞ − ∞ is not a number, and what is left is as large
                     _ if *prior == f64::INFINITY => f64::INFINITY,
                     left if left < least => least,
                     left => left,
@@ -171,7 +171,7 @@ impl Rounded {
         operands.variances(prior, own.as_ref(), self.part, out.rb_mut());
         let far = |prior: f64| !USUAL.contains(&(prior / self.usual));
         if prior.iter().any(|prior| far(*prior)) {
-            // all rows, lest bits depend on how many there are
+            // all rows, so that bits do not depend on how many there are
             let mut double = Mat::zeros(out.nrows(), out.ncols());
             process.variances(prior, k, double.as_mut());
             for i in (0..prior.len()).filter(|i| far(prior[*i])) {
