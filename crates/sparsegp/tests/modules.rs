@@ -170,9 +170,6 @@ const LONG: &[(&str, &str, usize)] = &[
     ("sparsegp/src/train/em.rs", "train_em", 188),
     ("sparsegp/src/train/ascent.rs", "ascend", 161),
     ("sparsegp/src/train/epochs.rs", "run", 135),
-    ("sparsegp/src/methods/uncollapsed/pass.rs", "sum", 96),
-    ("sparsegp/src/inverse_free/adjoints.rs", "pull", 94),
-    ("sparsegp/src/kernels/convolutional/mod.rs", "vjp", 93),
 ];
 
 /// The name of the function that begins at a line, with its indentation.

@@ -82,8 +82,9 @@ fn chains_of_a_series_are_kept_with_the_model() {
     );
     // before a row is read or written
     let words = &["taking up new rows", "`gibbs-markov`"];
-    folder.refused(1, "update m.gp series.csv -o u.gp", words);
-    folder.refused(1, "follow m.gp series.csv --predictions before.csv -o u.gp", words);
+    folder.write("later.csv", "t,y\n60.5,0.1\n61,0.2\n");
+    folder.refused(1, "update m.gp later.csv -o u.gp", words);
+    folder.refused(1, "follow m.gp later.csv --predictions before.csv -o u.gp", words);
     assert!(!folder.path("before.csv").exists() && !folder.path("u.gp").exists());
     folder.refused(
         1,

@@ -86,10 +86,10 @@ fn predictions_in_mixed_precision_agree_or_say_why_not() {
     folder.ok("fit s.csv --target y --method exact --max-iterations 5 -o e");
     folder.refused(1, "predict e s.csv --precision mixed", &["`exact` has no mixed precision"]);
     // rows that lack a number: some, or all
-    folder.write("gaps.csv", "x\n0.3\n\"\"\n1.9\n");
-    folder.write("nothing.csv", "x\n\"\"\n\"\"\n");
+    folder.write("gaps.csv", "x0\n0.3\n\"\"\n1.9\n");
+    folder.write("nothing.csv", "x0\n\"\"\n\"\"\n");
     let out = folder.ok("predict m gaps.csv --missing keep --precision mixed").out;
-    assert_eq!((out.lines().count(), out.lines().nth(2)), (4, Some(",")), "{out}");
+    assert_eq!((out.lines().count(), out.lines().nth(2)), (4, Some(",,,")), "{out}");
     let all = "predict m nothing.csv --missing keep";
     assert_eq!(folder.ok(&format!("{all} --precision mixed")).out, folder.ok(all).out);
     folder.refused(

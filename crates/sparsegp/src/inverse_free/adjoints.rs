@@ -90,7 +90,7 @@ impl LSpace {
             self.pull_root(kappa, phi_alpha, gram, root);
         }
         // λ̄ from what K̃ gets, then what Kuu alone gets
-        let [_, a, other] = &mut self.small;
+        let [_, a, _] = &mut self.small;
         self.root.times(self.mean.as_ref(), a);
         if plain {
             let weight = 0.5 * half / self.probes.ncols() as f64;
@@ -114,6 +114,13 @@ impl LSpace {
             let weights: f64 = (0..latents).map(|p| a[(i, p)] * a[(i, p)]).sum();
             out.lambda[i] -= 0.5 * kappa * weights + half / self.lambda[i];
         }
+        self.pull_mean(out.mean);
+    }
+
+    /// The slope in the mean by its features, from h.
+    fn pull_mean(&mut self, out: &mut [f64]) {
+        let (m, latents) = (self.mean.nrows(), self.mean.ncols());
+        let [_, a, other] = &mut self.small;
         match self.preconditioner {
             Preconditioner::Identity => self.root.solve(self.h.as_ref(), true, a),
             Preconditioner::Naive => self.root.times(self.h.as_ref(), a),
@@ -127,7 +134,7 @@ impl LSpace {
             }
         }
         for p in 0..latents {
-            out.mean[p * m..(p + 1) * m].copy_from_slice(column(a.as_ref(), p));
+            out[p * m..(p + 1) * m].copy_from_slice(column(a.as_ref(), p));
         }
     }
 }

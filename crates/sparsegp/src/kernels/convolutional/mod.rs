@@ -177,6 +177,22 @@ impl Convolutional {
         }
     }
 
+    /// Cotangents of a block of patches from those of images, whose second image is one: Σ over pairs of ω ω k; those of ω are added.
+    fn pull_sums(&self, of_images: &[f64], omega: &[f64], block: &mut Block, sum: &mut [f64]) {
+        for (q, factor) in omega.iter().enumerate() {
+            let (k, bar) = (column(block.k.as_ref(), q), block.bar.col_as_slice_mut(q));
+            self.spread(of_images, omega, *factor, bar);
+            for (bar, k) in of_images.iter().zip(k.chunks_exact(omega.len())) {
+                let mut row = 0.0;
+                for (p, k) in k.iter().enumerate() {
+                    sum[p] += bar * factor * k;
+                    row += omega[p] * k;
+                }
+                sum[q] += bar * row;
+            }
+        }
+    }
+
     /// Pulls the cotangent of a block of patches back, those of images that begin at the row `start`.
     fn pull_block(
         &self,
@@ -322,23 +338,10 @@ impl Kernel for Convolutional {
                 // what is mirrored
                 of_images.iter_mut().enumerate().for_each(|(i, v)| *v += k_bar[(j, start + i)]);
             }
-            for q in 0..count {
-                let (k, bar) = (column(block.k.as_ref(), q), block.bar.col_as_slice_mut(q));
-                self.spread(&of_images, &omega, omega[q], bar);
-                for (bar, k) in of_images.iter().zip(k.chunks_exact(count)) {
-                    let mut row = 0.0;
-                    for (p, k) in k.iter().enumerate() {
-                        omega_bar[p] += bar * omega[q] * k;
-                        row += omega[p] * k;
-                    }
-                    omega_bar[q] += bar * row;
-                }
-            }
+            self.pull_sums(&of_images, &omega, &mut block, &mut omega_bar);
             let Block { patches, k, bar, patches_bar, other_bar, tape } = &mut block;
-            let wanted = [
-                sinks.x.is_some(),
-                if z.is_some() { sinks.z.is_some() } else { sinks.x.is_some() },
-            ];
+            let other = if z.is_some() { &sinks.z } else { &sinks.x };
+            let wanted = [sinks.x.is_some(), other.is_some()];
             for (buffer, rows) in [(&mut *patches_bar, len * count), (&mut *other_bar, count)] {
                 sized(buffer, rows, self.grid.size());
                 buffer.fill(0.0);

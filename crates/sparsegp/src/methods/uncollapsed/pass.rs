@@ -1,8 +1,8 @@
 //! One pass over rows at a model's q.
 
-use super::forms::{self, pseudo::Following, row_sites::Recording};
+use super::forms::{self, Form, pseudo::Following, row_sites::Recording};
 use super::mixed::MixedRows;
-use super::prepared::prepare;
+use super::prepared::{Prepared, prepare};
 use super::rows::{LikelihoodRows, sum};
 use super::step::Step;
 use super::{Uncollapsed, variational};
@@ -161,18 +161,13 @@ impl Uncollapsed {
         let seen_by_rows = mixing.map_or(latents, |w| mixing_shape(w).0);
         let factor = |l: usize| if self.bound.has_factors() { q.factor_of(l) } else { 1.0 };
         v.extend((0..seen_by_rows).map(factor));
-        let trace = |k: &Mat<f64>| (0..k.nrows()).map(|i| k[(i, i)]).sum::<f64>();
-        let smallest = processes
-            .iter()
-            .map(|p| trace(&p.kuu) / p.kuu.nrows().max(1) as f64)
-            .fold(f64::INFINITY, f64::min);
         let rows = LikelihoodRows {
             likelihood: &*model.likelihood,
             bound: self.bound,
             v,
             params: model.likelihood.num_params(),
             // R-SVGP's φᵀφ may be more than the prior variance: what is left of E is in s
-            rounding: if form.overshoots() { f64::INFINITY } else { 1e-8 * smallest },
+            rounding: if form.overshoots() { f64::INFINITY } else { 1e-8 * least(processes) },
             // what moves sites alone: they stay precisions
             most: if *clipped { -0.5 * q.floor } else { f64::INFINITY },
             chosen: chosen.as_deref(),
@@ -188,16 +183,10 @@ impl Uncollapsed {
             want => want,
         };
         let products = want == Want::Gradients && chosen.is_none() && self.goes_through(engine);
-        for process in processes.iter_mut() {
-            process.through = products && form.goes_through() && !process.few(data.rows());
-            if process.through {
-                process.prepare_through();
-            }
-        }
-        let scale = data.scale();
-        let mean = &*model.mean;
+        let (through, n) = (products && form.goes_through(), data.rows());
+        processes.iter_mut().for_each(|own| own.prepare_through(through && !own.few(n)));
+        let (scale, mean, inputs) = (data.scale(), &*model.mean, data.inputs());
         let recording = Recording { inner: &rows, mean, rows: data.rows(), seen };
-        let inputs = data.inputs();
         let mixed = mixing.map(|mixing| MixedRows { inner: &rows, mixing, mean, inputs });
         let (pointwise, mean): (&dyn Pointwise, &dyn Mean) = match &mixed {
             // the mean is that of the targets
@@ -226,17 +215,28 @@ impl Uncollapsed {
         for (l, v) in rows.v.iter().enumerate() {
             value -= 0.5 * passed.sums[rows.observed() + l] * (v - v.ln() - 1.0);
         }
-        step.diagnostics = Diagnostics {
-            jitter: processes.iter().map(|p| p.basis.factor().jitter).fold(0.0, f64::max),
-            unexplained: passed.sums[sum::UNEXPLAINED],
-            prior_variance: None,
-            negative: passed.sums[sum::NEGATIVE] as usize,
-            residual: processes.first().and_then(|p| form.residual(p)),
-        };
+        step.diagnostics = diagnostics(processes, form, &passed.sums);
         step.value = finite(value, "the bound")?;
         match want {
             Want::Gradients => form.add_gradients(step, (model, q), (engine, data)),
             _ => Ok(()),
         }
+    }
+}
+
+/// The least mean of prior variances at the inducing points of a process.
+fn least(processes: &[Prepared]) -> f64 {
+    let mean =
+        |k: &Mat<f64>| (0..k.nrows()).map(|i| k[(i, i)]).sum::<f64>() / k.nrows().max(1) as f64;
+    processes.iter().map(|p| mean(&p.kuu)).fold(f64::INFINITY, f64::min)
+}
+
+fn diagnostics(processes: &[Prepared], form: &dyn Form, sums: &[f64]) -> Diagnostics {
+    Diagnostics {
+        jitter: processes.iter().map(|p| p.basis.factor().jitter).fold(0.0, f64::max),
+        unexplained: sums[sum::UNEXPLAINED],
+        prior_variance: None,
+        negative: sums[sum::NEGATIVE] as usize,
+        residual: processes.first().and_then(|p| form.residual(p)),
     }
 }

@@ -164,8 +164,12 @@ impl Prepared {
         form.takes_adjoints() && (self.few(rows) || pointwise.plan().c.is_some())
     }
 
-    /// L⁻ᵀm and (S − I)L⁻¹ of every latent function.
-    pub(super) fn prepare_through(&mut self) {
+    /// Says whether products go through the engine, and then makes L⁻ᵀm and (S − I)L⁻¹ of every latent function.
+    pub(super) fn prepare_through(&mut self, through: bool) {
+        self.through = through;
+        if !through {
+            return;
+        }
         let (m, factor) = (self.z.nrows(), self.basis.factor().l.as_ref());
         let par = par_for(m);
         sized(&mut self.weights, m, self.parts.mean.ncols());
