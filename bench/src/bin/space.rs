@@ -1,5 +1,5 @@
-//! A rough field over a plane, by nearest neighbours and by other methods: `cargo run --release -p sparsegp-bench --bin space --
-//! [--rows 10000,30000,100000] [--field D,LENGTH,NU,NOISE[,FAR]] [--kernel K] [--inducing M] [METHOD …]`.
+//! A rough field over a plane, by nearest neighbours and by other methods: `cargo run --release -p sparsegp-bench --bin space -- [OPTION …]
+//! [METHOD …]`.
 //!
 //! The field is a sum of 300 waves with the heavy tails of a Matérn spectrum, three times as rough along one input as along the
 //! other, with noise of variance 0.04; 4000 other places are for testing. Kernel `matern32`, all else as by default. Prints seconds of the fit and of an
@@ -8,11 +8,15 @@
 //! With `--field` it is a draw of a Matérn kernel of smoothness NU (`inf`: squared exponential) over the unit cube of D inputs, by 1500
 //! waves, with lengthscales about LENGTH (each times e^u, u uniform on ±0.7), and noise of standard deviation NOISE; with FAR, another such draw
 //! with lengthscales FAR/LENGTH times as long is added.
+//!
+//! With `--likelihood bernoulli | poisson` targets are classes with the log odds 2f, or counts about e^f, of the field without noise; scores
+//! are the mean log density of new targets, and the error and coverage of intervals of what the model calls f.
 
-use rand_distr::{ChiSquared, Distribution, StandardNormal};
+use clap::Parser;
+use rand_distr::{ChiSquared, Distribution, Poisson, StandardNormal};
 use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
-use sparsegp::fit::{Dataset, FitOptions, fit};
+use sparsegp::fit::{Dataset, FitOptions, Fitted, fit};
 use sparsegp::linalg::Mat;
 use sparsegp::rng::{stream, uniform};
 use std::f64::consts::TAU;
@@ -21,7 +25,40 @@ use std::time::Instant;
 /// Test rows.
 const TEST: usize = 4000;
 
-fn field(rows: usize, name: &str) -> InMemory {
+/// A rough field over a plane, by nearest neighbours and by other methods
+#[derive(Parser)]
+struct Options {
+    /// Methods
+    #[arg(default_value = "vecchia")]
+    methods: Vec<String>,
+    /// Rows to learn from
+    #[arg(long, value_delimiter = ',', default_values_t = [10_000, 30_000, 100_000])]
+    rows: Vec<usize>,
+    /// D,LENGTH,NU,NOISE[,FAR] of a drawn field
+    #[arg(long, value_delimiter = ',')]
+    field: Option<Vec<f64>>,
+    /// Kernel; `matern32`, and `auto` for a drawn field
+    #[arg(long)]
+    kernel: Option<String>,
+    /// Inducing points of the methods that have them
+    #[arg(long)]
+    inducing: Option<usize>,
+    /// gaussian, bernoulli or poisson
+    #[arg(long, default_value = "gaussian")]
+    likelihood: String,
+}
+
+/// Targets of another likelihood at values of the field.
+fn observed(likelihood: &str, f: &Mat<f64>, name: &str) -> Mat<f64> {
+    let mut rng = stream(13, name);
+    Mat::from_fn(f.nrows(), 1, |i, _| match likelihood {
+        "bernoulli" => f64::from(uniform(&mut rng) < 1.0 / (1.0 + (-2.0 * f[(i, 0)]).exp())),
+        "poisson" => Poisson::new(f[(i, 0)].exp()).expect("a mean").sample(&mut rng),
+        other => panic!("{other} is none of gaussian, bernoulli, poisson"),
+    })
+}
+
+fn field(rows: usize, name: &str, noise: f64) -> InMemory {
     let (mut rng, mut of_waves) = (stream(11, name), stream(12, "waves"));
     let mut wave = || {
         let far = 3.0 / (0.05 + uniform(&mut of_waves)).sqrt();
@@ -34,7 +71,8 @@ fn field(rows: usize, name: &str) -> InMemory {
     let y = Mat::from_fn(rows, 1, |i, _| {
         let value = |[a, b, c]: &[f64; 3]| (a * x[(i, 0)] + b * x[(i, 1)] + c).sin();
         let normal: f64 = (0..12).map(|_| uniform(&mut rng)).sum::<f64>() - 6.0;
-        3.0 + waves.iter().map(value).sum::<f64>() / 300_f64.sqrt() + 0.2 * normal
+        let sum = waves.iter().map(value).sum::<f64>() / 300_f64.sqrt();
+        if noise > 0.0 { 3.0 + sum + noise * normal } else { sum }
     });
     InMemory::new(x, y).expect("rows")
 }
@@ -81,66 +119,46 @@ fn drawn(rows: usize, name: &str, [d, length, nu, noise, far]: [f64; 5]) -> InMe
     InMemory::new(x, y).expect("rows")
 }
 
-fn numbers<T: std::str::FromStr>(list: Option<String>) -> Vec<T> {
-    let list = list.expect("numbers");
-    list.split(',').map(|n| n.parse().ok().expect("a number")).collect()
-}
-
 fn main() {
-    let (mut sizes, mut methods) = (vec![10_000, 30_000, 100_000], Vec::new());
-    let mut of_kernel: Option<[f64; 5]> = None;
-    let (mut kernel, mut inducing) = (None, None);
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        match word.as_str() {
-            "--rows" => {
-                sizes = numbers(words.next());
-            }
-            "--field" => {
-                let mut own: Vec<f64> = numbers(words.next());
-                own.resize(5, 0.0);
-                of_kernel = own.try_into().ok();
-            }
-            "--kernel" => kernel = words.next(),
-            "--inducing" => inducing = numbers(words.next()).first().copied(),
-            _ => methods.push(word),
+    let options = Options::parse();
+    let gaussian = options.likelihood == "gaussian";
+    let of_kernel: Option<[f64; 5]> = options.field.clone().map(|mut own| {
+        own.resize(5, 0.0);
+        if !gaussian {
+            own[3] = 0.0;
         }
-    }
-    if methods.is_empty() {
-        methods.push("vecchia".into());
-    }
+        own.try_into().expect("five numbers")
+    });
     let rows_of = |rows: usize, name: &str| match of_kernel {
         Some(own) => drawn(rows, name, own),
-        None => field(rows, name),
+        None => field(rows, name, if gaussian { 0.2 } else { 0.0 }),
     };
     // a drawn field is not said to be of a kernel that is known
     let usual = if of_kernel.is_some() { "auto" } else { "matern32" };
-    let kernel = kernel.unwrap_or_else(|| usual.into());
     let test = rows_of(TEST, "test");
     println!("| method | rows | fit s | evaluations | one s | NLPD | RMSE | in 95 % |");
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
-    for rows in sizes {
-        let data = Dataset::from_rows(rows_of(rows, "rows"), true).expect("a table");
-        for method in &methods {
-            let options = FitOptions {
+    for rows in &options.rows {
+        let mut rows = rows_of(*rows, "rows");
+        if !gaussian {
+            rows.y = observed(&options.likelihood, &rows.y, "rows");
+        }
+        let data = Dataset::from_rows(rows, gaussian).expect("a table");
+        for method in &options.methods {
+            let own = FitOptions {
                 method: method.clone(),
-                kernel: kernel.clone(),
-                inducing: inducing.filter(|_| method != "vecchia"),
+                kernel: options.kernel.clone().unwrap_or_else(|| usual.into()),
+                likelihood: options.likelihood.clone(),
+                inducing: options.inducing.filter(|_| !method.starts_with("vecchia")),
                 ..FitOptions::default()
             };
-            row(&data, &options, &test);
+            row(&data, &own, &test);
         }
     }
 }
 
-fn row(data: &Dataset, options: &FitOptions, test: &InMemory) {
-    let start = Instant::now();
-    let fitted = fit(data, options, &Cpu::default(), &mut ()).expect("a fit");
-    let seconds = start.elapsed().as_secs_f64();
-    let report = fitted.report.as_ref().expect("a report");
-    let start = Instant::now();
-    fitted.model.evaluate(&Cpu::default(), &*data.source).expect("a value");
-    let one = start.elapsed().as_secs_f64();
+/// Mean log density, error and coverage of 95 % intervals, in standardised units of the targets.
+fn of_numbers(fitted: &Fitted, test: &InMemory) -> [f64; 3] {
     let (mut x, mut y) = (test.x.clone(), test.y.clone());
     fitted.scaler.scale_x(x.as_mut()).expect("two inputs");
     fitted.scaler.scale_y(y.as_mut()).expect("one target");
@@ -152,6 +170,38 @@ fn row(data: &Dataset, options: &FitOptions, test: &InMemory) {
         squares += apart * apart;
         within += usize::from(apart.abs() < 1.96 * v.sqrt());
     }
+    [density, squares, within as f64]
+}
+
+/// The same of other targets, whose error and coverage are those of the function.
+fn of_others(fitted: &Fitted, test: &InMemory, likelihood: &str) -> [f64; 3] {
+    let y = observed(likelihood, &test.y, "test");
+    let density = fitted.log_density(test.x.as_ref(), y.as_ref(), &[]).expect("densities");
+    let mut x = test.x.clone();
+    fitted.scaler.scale_x(x.as_mut()).expect("inputs");
+    let (mean, variance) = fitted.posterior.predict_f(x.as_ref()).expect("predictions");
+    let times = if likelihood == "bernoulli" { 2.0 } else { 1.0 };
+    let (mut squares, mut within) = (0.0, 0.0);
+    for i in 0..TEST {
+        let apart = times * test.y[(i, 0)] - mean[(i, 0)];
+        squares += apart * apart;
+        within += f64::from(u8::from(apart.abs() < 1.96 * variance[(i, 0)].sqrt()));
+    }
+    [density.iter().sum(), squares, within]
+}
+
+fn row(data: &Dataset, options: &FitOptions, test: &InMemory) {
+    let start = Instant::now();
+    let fitted = fit(data, options, &Cpu::default(), &mut ()).expect("a fit");
+    let seconds = start.elapsed().as_secs_f64();
+    let report = fitted.report.as_ref().expect("a report");
+    let start = Instant::now();
+    fitted.model.evaluate(&Cpu::default(), &*data.source).expect("a value");
+    let one = start.elapsed().as_secs_f64();
+    let [density, squares, within] = match &*options.likelihood {
+        "gaussian" => of_numbers(&fitted, test),
+        other => of_others(&fitted, test, other),
+    };
     let count = TEST as f64;
     println!(
         "| `{}` | {} | {seconds:.1} | {} | {one:.2} | {:.3} | {:.3} | {:.1} |",
@@ -160,6 +210,6 @@ fn row(data: &Dataset, options: &FitOptions, test: &InMemory) {
         report.evaluations,
         -density / count,
         (squares / count).sqrt(),
-        100.0 * within as f64 / count
+        100.0 * within / count
     );
 }

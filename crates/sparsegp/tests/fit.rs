@@ -74,6 +74,8 @@ mod series;
 mod series_draws;
 #[path = "fit/settings.rs"]
 mod settings;
+#[path = "fit/sited.rs"]
+mod sited;
 #[path = "fit/sparse_draws.rs"]
 mod sparse_draws;
 #[path = "fit/starts.rs"]

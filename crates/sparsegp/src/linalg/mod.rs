@@ -1,4 +1,4 @@
-//! Dense linear algebra: the only module that names the matrix library's routines.
+//! Linear algebra: the only module that names the matrix library's routines.
 //!
 //! Conventions: M×M matrices and blocks of rows (B×M) are column-major. A block of rows holds one
 //! observation per row, so that the observations of one column are contiguous; Φ of the formulas
@@ -15,6 +15,9 @@ mod multiply;
 mod parts;
 mod products;
 mod single;
+mod sparse;
+#[cfg(test)]
+mod sparse_tests;
 mod sums;
 mod transposes;
 mod triangles;
@@ -26,6 +29,7 @@ pub use parts::{in_parts, stacked};
 pub(crate) use products::shared;
 pub use products::{Structure, multiply_lower, structured};
 pub use single::{Precision, Real, SINGLE_ROUNDING, structured_in};
+pub use sparse::{Pattern, SelectedInverse, SparseCholesky};
 pub use sums::{add_row_dots, add_scaled_rows, dot, scale_rows, sum, sum_of_products};
 pub(crate) use transposes::by_columns;
 pub use transposes::{mirror_lower, symmetrise, transpose_lower};

@@ -6,8 +6,8 @@
 //! ([`crate::samplers::series`]).
 
 mod known;
-mod sites;
 
+use super::sites::{self, Prior};
 use super::{Diagnostics, Evaluation, Method, Sampler};
 use crate::bounds::{Augmented, Bound};
 use crate::data::{InMemory, Source};
@@ -116,6 +116,17 @@ impl Series {
     /// The process of a latent function.
     fn space(&self, latent: usize) -> &dyn StateSpace {
         &**of_latent(&self.spaces, latent)
+    }
+
+    /// The sites of every latent function as factors of its rows.
+    fn sited(&self, all: Vec<sites::Factors>) -> Vec<Factors> {
+        let one = |(first, own): (usize, sites::Factors)| Factors {
+            first,
+            y: own.y,
+            noise: own.noise,
+            start: self.start(first),
+        };
+        all.into_iter().enumerate().map(one).collect()
     }
 
     /// Factors as rows of their columns.
@@ -228,12 +239,38 @@ impl Series {
     ) -> Result<f64> {
         let found = sites::best(self, model, bound, go_on)?;
         let parts = model.parts_of(gradient);
-        for own in &found.factors {
-            self.add_evidence(model, own, parts.kernel, go_on)?;
-        }
         model.mean.vjp(self.rows.x.as_ref(), found.a.as_ref(), parts.mean);
+        for own in self.sited(found.factors) {
+            self.add_evidence(model, &own, parts.kernel, go_on)?;
+        }
         parts.likelihood.copy_from_slice(&found.params);
         Ok(found.value)
+    }
+}
+
+impl Prior for Series {
+    fn rows(&self) -> &InMemory {
+        &self.rows
+    }
+
+    fn mean(&self) -> &Mat<f64> {
+        &self.mean
+    }
+
+    /// Functions that differ in what is known before the first row have no common covariance.
+    fn alike(&self) -> bool {
+        self.spaces.len() == 1 && self.starts.is_empty()
+    }
+
+    fn marginals(&self, latent: usize, own: &sites::Factors) -> Result<markov::Marginals> {
+        let start = self.start(latent);
+        let rows = markov::Rows {
+            t: self.places(),
+            y: own.y.as_ref(),
+            noise: &own.noise,
+            start: start.as_ref(),
+        };
+        markov::marginals(self.space(latent), rows, &|| Ok(()))
     }
 }
 

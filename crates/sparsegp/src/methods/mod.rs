@@ -9,6 +9,7 @@ pub mod described;
 pub(crate) mod exact;
 mod markov;
 mod registry;
+mod sites;
 mod steps;
 mod tvgp;
 pub mod uncollapsed;

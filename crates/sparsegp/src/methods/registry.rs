@@ -95,11 +95,16 @@ pub const REGISTRY: &[Entry] = &[
     Entry {
         name: "vecchia",
         aliases: &["nngp", "nearest-neighbours"],
-        about: "approximate log evidence, not a bound: rows given their nearest neighbours, for space and few inputs: \
-                vecchia(neighbours=30)",
-        cost: "O(Nm³) for m neighbours, memory O(Nm)",
-        source: "Vecchia 1988; Guinness 2018; Katzfuss & Guinness 2021",
-        method: &Vecchia { name: "vecchia", neighbours: DEFAULT_NEIGHBOURS, points: None },
+        about: "rows given their nearest neighbours, for space and few inputs: vecchia(neighbours=30, latent=false); an approximate log \
+                evidence, not a bound; for other likelihoods than Gaussian noise by sites of all rows",
+        cost: "O(Nm³) for m neighbours, memory O(Nm); by sites a sparse factor more",
+        source: "Vecchia 1988; Guinness 2018; Katzfuss & Guinness 2021; Zilber & Katzfuss 2021",
+        method: &Vecchia {
+            name: "vecchia",
+            neighbours: DEFAULT_NEIGHBOURS,
+            points: None,
+            latent: false,
+        },
     },
     Entry {
         name: "full-scale",
@@ -112,6 +117,7 @@ pub const REGISTRY: &[Entry] = &[
             name: "full-scale",
             neighbours: DEFAULT_NEIGHBOURS,
             points: Some(Placed::Fixed),
+            latent: false,
         },
     },
     Entry {

@@ -9,17 +9,23 @@
 //! of the neighbours at the parameters themselves, so that it depends on nothing but these. Predictions take the nearest rows in any case.
 //!
 //! Weights and known variances of noise are as for [`super::Exact`].
+//!
+//! With another likelihood the objective is the best bound that any normal q(f) has on the evidence under the prior that neighbours
+//! make of the rows ([`vecchia::Latent`]), at the best sites of all rows.
 
-use super::{Diagnostics, Entry, Evaluation, Method};
+mod known;
+mod sited;
+
+use super::{Diagnostics, Entry, Evaluation, Method, sites};
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::linalg::{Mat, MatRef, column, sum_of_products};
-use crate::model::{Conditional, ConditioningRows, Model, Moments, Posterior, weighty};
-use crate::vecchia::{self, Copies, Features, FullScale, Merged, Metric, Nearest, Plan, Rows};
-use rand::Rng;
-use std::sync::{Arc, OnceLock};
+use crate::model::{Conditional, ConditioningRows, Model, Posterior, weighty};
+use crate::vecchia::{self, Features, FullScale, Metric, Plan};
+use known::{Seen, view};
+use std::sync::Arc;
 
 /// Neighbours of a row unless another number is asked for.
 pub const DEFAULT_NEIGHBOURS: usize = 30;
@@ -46,6 +52,8 @@ pub struct Vecchia {
     pub(super) neighbours: usize,
     /// Inducing points that explain what is far, where it has any.
     pub(super) points: Option<Placed>,
+    /// Whether Gaussian noise is taken as other likelihoods are.
+    pub(super) latent: bool,
 }
 
 /// What becomes of inducing points beside neighbours.
@@ -65,9 +73,14 @@ impl Vecchia {
     pub(super) fn entry(registered: &'static Entry, options: &str) -> Result<&'static Entry> {
         let plain = registered.name;
         let usual = registered.method.is_sparse().then_some(Placed::Fixed);
-        let known = if usual.is_some() { "neighbours, moving" } else { "neighbours" };
+        let known = if usual.is_some() { "neighbours, moving" } else { "neighbours, latent" };
         let invalid = |reason: String| Error::Invalid(format!("method `{plain}`: {reason}"));
-        let (mut neighbours, mut points) = (DEFAULT_NEIGHBOURS, usual);
+        let (mut neighbours, mut points, mut latent) = (DEFAULT_NEIGHBOURS, usual, false);
+        let truth = |key: &str, value: &str| match value {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err(invalid(format!("{key}={value}: must be true or false"))),
+        };
         for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
             let (key, value) =
                 option.split_once('=').map_or((option, ""), |(k, v)| (k.trim(), v.trim()));
@@ -78,11 +91,11 @@ impl Vecchia {
                 )));
             }
             if key == "moving" && points.is_some() {
-                points = Some(match value {
-                    "true" => Placed::Moving,
-                    "false" => Placed::Fixed,
-                    _ => return Err(invalid(format!("moving={value}: must be true or false"))),
-                });
+                points = Some(if truth(key, value)? { Placed::Moving } else { Placed::Fixed });
+                continue;
+            }
+            if key == "latent" && points.is_none() {
+                latent = truth(key, value)?;
                 continue;
             }
             if key != "neighbours" {
@@ -95,17 +108,23 @@ impl Vecchia {
                 ))
             })?;
         }
-        if (neighbours, points) == (DEFAULT_NEIGHBOURS, usual) {
+        if (neighbours, points, latent) == (DEFAULT_NEIGHBOURS, usual, false) {
             return Ok(registered);
         }
         let moving = if points == usual { "" } else { ", moving=true" };
-        let name = format!("{plain}(neighbours={neighbours}{moving})");
-        Ok(registered.variant(name, |name| Box::new(Self { name, neighbours, points })))
+        let form = if latent { ", latent=true" } else { "" };
+        let name = format!("{plain}(neighbours={neighbours}{moving}{form})");
+        Ok(registered.variant(name, |name| Box::new(Self { name, neighbours, points, latent })))
+    }
+
+    /// Whether the function is conditioned on its own values, by sites of all rows.
+    fn has_sites(&self, model: &Model) -> bool {
+        self.points.is_none() && (self.latent || model.likelihood.as_gaussian().is_none())
     }
 
     /// Refuses inputs in which nothing is near.
-    fn metric(&self, model: &Model, inputs: usize) -> Result<Metric> {
-        let metric = Metric::of(model.kernel(), inputs);
+    fn metric(&self, kernel: &dyn Kernel, inputs: usize) -> Result<Metric> {
+        let metric = Metric::of(kernel, inputs);
         match metric.dims() {
             dims if dims > MOST_INPUTS => Err(Error::Invalid(format!(
                 "method `{}` is for few inputs: the kernel has lengthscales of {dims} columns (at most {MOST_INPUTS}), among \
@@ -127,7 +146,7 @@ impl Vecchia {
 
     /// The plan that is held for these rows, or that at the model's parameters.
     fn plan(&self, model: &Model, engine: &dyn Engine, x: MatRef<f64>) -> Result<Arc<Plan>> {
-        let metric = self.metric(model, x.ncols())?;
+        let metric = self.metric(model.kernel(), x.ncols())?;
         if let Some(held) = engine.shelf().copy::<Held>().filter(|held| held.is_of(self, x)) {
             return Ok(held.plan);
         }
@@ -185,107 +204,6 @@ impl Held {
     }
 }
 
-fn view(rows: &ConditioningRows) -> Rows<'_> {
-    Rows { x: rows.x.as_ref(), residual: rows.y.as_ref(), noise: &rows.noise }
-}
-
-/// Rows, and what becomes of those at the same place.
-#[derive(Debug)]
-struct Seen {
-    rows: ConditioningRows,
-    merged: Option<(Copies, Merged)>,
-}
-
-impl Seen {
-    fn new(model: &Model, rows: ConditioningRows) -> Self {
-        let copies = Copies::find(model.kernel(), rows.x.as_ref());
-        let merged = copies.and_then(|copies| {
-            let merged = copies.merge(view(&rows))?;
-            Some((copies, merged))
-        });
-        Self { rows, merged }
-    }
-
-    /// A row for every place.
-    fn places(&self) -> Rows<'_> {
-        self.merged.as_ref().map_or_else(|| view(&self.rows), |(_, merged)| merged.rows())
-    }
-
-    fn log_factors(&self) -> f64 {
-        self.merged.as_ref().map_or(0.0, |(_, merged)| merged.log_factors)
-    }
-}
-
-/// Predictions from the nearest rows.
-#[derive(Debug)]
-struct Known {
-    nearest: Nearest,
-    seen: Seen,
-    kernel: Box<dyn Kernel>,
-    metric: Metric,
-    neighbours: usize,
-    /// The inducing points, where there are any.
-    points: Option<(Features, Mat<f64>)>,
-    /// Log of the factors that weights leave beside the density.
-    factors: f64,
-    /// Known once somebody asks.
-    objective: OnceLock<f64>,
-}
-
-/// Means with the variances that all columns share.
-fn shared(mean: Mat<f64>, variance: &[f64]) -> Moments {
-    let variance = Mat::from_fn(mean.nrows(), mean.ncols(), |i, _| variance[i]);
-    (mean, variance)
-}
-
-impl Conditional for Known {
-    fn moments(&self, x: MatRef<f64>) -> Result<Moments> {
-        let (mean, variance) = self.nearest.marginals(x)?;
-        Ok(shared(mean, &variance))
-    }
-
-    fn joint(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
-        let joint = self.nearest.joint(x)?;
-        Ok((joint.mean(), vec![joint.covariance()]))
-    }
-
-    /// As their nearest others predict them.
-    fn left_out(&self) -> Result<Moments> {
-        let rows = view(&self.seen.rows);
-        let (mut mean, mut variance) = match &self.points {
-            None => self.nearest.leave_one_out()?,
-            Some((features, phi)) => {
-                let (kernel, rows, watch) = (&*self.kernel, self.seen.places(), &|| Ok(()));
-                let plan = &Plan::new(rows.x, self.metric.clone(), self.neighbours);
-                FullScale { kernel, features, phi, plan, rows, watch }.leave_one_out()?
-            }
-        };
-        if let Some((copies, merged)) = &self.seen.merged {
-            (mean, variance) = copies.left_out(rows, merged, (&mean, &variance));
-        }
-        Ok(shared(mean, &variance))
-    }
-
-    fn objective(&self) -> f64 {
-        *self.objective.get_or_init(|| {
-            let rows = self.seen.places();
-            let plan = Plan::new(rows.x, self.metric.clone(), self.neighbours);
-            let density = vecchia::log_density(&*self.kernel, &plan, rows, &|| Ok(()));
-            density.map_or(f64::NAN, |own| own.value + self.seen.log_factors() + self.factors)
-        })
-    }
-
-    fn draws(
-        &self,
-        x: MatRef<f64>,
-        samples: usize,
-        rng: &mut dyn Rng,
-    ) -> Result<Option<Vec<Mat<f64>>>> {
-        let joint = self.nearest.joint(x)?;
-        Ok(Some((0..samples).map(|_| joint.draw(rng)).collect()))
-    }
-}
-
 impl Method for Vecchia {
     fn name(&self) -> &'static str {
         self.name
@@ -312,11 +230,24 @@ impl Method for Vecchia {
     }
 
     fn divides_by_noise(&self) -> bool {
-        false
+        self.latent
+    }
+
+    fn takes_kernels(&self) -> bool {
+        self.points.is_none()
     }
 
     fn check(&self, model: &Model) -> Result<()> {
+        if self.has_sites(model) {
+            return sites::check(model, sited::BOUND);
+        }
         model.gaussian()?;
+        if model.kernels.len() > 1 {
+            return Err(Error::Invalid(format!(
+                "method `{}` takes one kernel with Gaussian noise; `svgp` takes one for each latent function",
+                self.name
+            )));
+        }
         let columns = model.inducing_points().map_or(0, |z| z.ncols());
         let other = model.kernel().interdomain().is_some_and(|own| own.columns == columns);
         if self.points.is_some() && other {
@@ -329,9 +260,12 @@ impl Method for Vecchia {
     }
 
     fn hold(&self, model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<bool> {
+        if self.has_sites(model) {
+            return sited::hold(self, model, engine, &weighty(super::collect(data)?));
+        }
         let seen = Seen::new(model, ConditioningRows::of(model, super::collect(data)?)?.0);
         let x = seen.places().x;
-        let metric = self.metric(model, x.ncols())?;
+        let metric = self.metric(model.kernel(), x.ncols())?;
         let held = engine.shelf().copy::<Held>().filter(|held| held.is_of(self, x));
         if held.is_some_and(|held| held.plan.metric().apart(&metric, NO_SAY) <= MOVED) {
             return Ok(false);
@@ -343,6 +277,7 @@ impl Method for Vecchia {
 
     fn release(&self, engine: &dyn Engine) {
         engine.shelf().remove::<Held>();
+        sited::release(engine);
     }
 
     fn evaluate(
@@ -351,6 +286,9 @@ impl Method for Vecchia {
         engine: &dyn Engine,
         data: &dyn Source,
     ) -> Result<Evaluation> {
+        if self.has_sites(model) {
+            return sited::evaluate(self, model, engine, weighty(super::collect(data)?));
+        }
         let (rows, noise) = ConditioningRows::of(model, super::collect(data)?)?;
         let seen = Seen::new(model, rows);
         let plan = self.plan(model, engine, seen.places().x)?;
@@ -400,32 +338,13 @@ impl Method for Vecchia {
 
     fn conditioned(&self, model: &Model, engine: &dyn Engine, rows: InMemory) -> Result<Posterior> {
         let rows = weighty(rows);
-        let (metric, neighbours) = (self.metric(model, rows.x.ncols())?, self.neighbours);
-        let kernel = model.kernel().clone_box();
-        let (own, noise) = ConditioningRows::of(model, rows.clone())?;
-        let factors = own.y.ncols() as f64 * noise.factors().0;
-        let seen = Seen::new(model, own);
-        let mut nearest = Nearest::new(kernel.clone(), seen.places(), neighbours)?;
-        let (mut points, mut objective) = (None, OnceLock::new());
-        if let Some(features) = self.features(model)? {
-            let (rows, watch) = (seen.places(), || engine.go_on());
-            let phi = features.of(&*kernel, rows.x);
-            let plan = self.plan(model, engine, rows.x)?;
-            let (own, features_of) = (&*kernel, &features);
-            let all = FullScale {
-                kernel: own,
-                features: features_of,
-                phi: &phi,
-                plan: &plan,
-                rows,
-                watch: &watch,
-            };
-            let (density, common) = all.density()?;
-            objective = OnceLock::from(density.value + seen.log_factors() + factors);
-            nearest = nearest.with_points(features.clone(), phi.clone(), common);
-            points = Some((features, phi));
-        }
-        let known = Known { nearest, seen, kernel, metric, neighbours, points, factors, objective };
-        Ok(Posterior::of_kept_rows(model, rows, Arc::new(known)))
+        let known: Arc<dyn Conditional> = match self.has_sites(model) {
+            true => Arc::new(sited::Known::new(self, model, engine, rows.clone())?),
+            false => Arc::new(known::Known::new(self, model, engine, rows.clone())?),
+        };
+        Ok(Posterior::of_kept_rows(model, rows, known))
     }
 }
+
+#[cfg(test)]
+mod tests;

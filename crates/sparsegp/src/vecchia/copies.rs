@@ -68,6 +68,16 @@ impl Copies {
         (first.len() < of.len() && !tells_apart(kernel, x)).then_some(Self { of, first })
     }
 
+    /// The place of every row.
+    pub fn of(&self) -> &[u32] {
+        &self.of
+    }
+
+    /// The first row of every place.
+    pub fn first(&self) -> &[usize] {
+        &self.first
+    }
+
     /// Returns a row for every place; none if some row has no noise, which no other row can add to.
     pub fn merge(&self, rows: Rows<'_>) -> Option<Merged> {
         if rows.noise.iter().any(|s| *s <= 0.0) {

@@ -139,21 +139,21 @@ fn in_rounds(
 }
 
 /// The memory of one thread.
-struct Scratch {
+pub(super) struct Scratch {
     slopes: bool,
-    own: Factored,
+    pub(super) own: Factored,
     z: Mat<f64>,
     /// [VᵀWᵀ Vᵀ], columns by rows that respond.
     sides: Mat<f64>,
     /// The same with both halves exchanged.
     others: Mat<f64>,
-    k_bar: Mat<f64>,
+    pub(super) k_bar: Mat<f64>,
     r_bar: Mat<f64>,
     scores: Mat<f64>,
 }
 
 impl Scratch {
-    fn new(slopes: bool) -> Self {
+    pub(super) fn new(slopes: bool) -> Self {
         let new = Mat::new;
         Self {
             slopes,
@@ -193,8 +193,13 @@ impl Scratch {
         Ok(())
     }
 
-    /// Ḡ = sym(VᵀWV) and r̄ = −Σⱼ vⱼzⱼᵀ over the rows j that respond.
-    fn pull(&mut self, kernel: &dyn Kernel, block: Block<'_>, p: usize, part: &mut Part) {
+    /// Ḡ = sym(VᵀWV) over the rows j that respond, in `k_bar`, with `products` for zᵢᵀzⱼ (i ≤ j) of so many targets.
+    pub(super) fn weigh(
+        &mut self,
+        block: Block<'_>,
+        targets: usize,
+        products: impl Fn(&Mat<f64>, usize, usize) -> f64,
+    ) {
         let (n, l) = (block.rows.len(), self.own.factor.l.as_ref());
         let responding = || (0..n).filter(|j| block.responds[*j]);
         let count = responding().count();
@@ -202,8 +207,8 @@ impl Scratch {
         self.sides.fill(0.0);
         for (at, j) in responding().enumerate() {
             for i in 0..=j {
-                let product: f64 = (0..p).map(|t| self.z[(i, t)] * self.z[(j, t)]).sum();
-                let own = if i == j { 0.5 * (product - p as f64) } else { product };
+                let product = products(&self.z, i, j);
+                let own = if i == j { 0.5 * (product - targets as f64) } else { product };
                 self.sides[(i, at)] = own;
             }
             self.sides[(j, count + at)] = 1.0;
@@ -217,6 +222,15 @@ impl Scratch {
         sized(&mut self.k_bar, n, n);
         let (sides, others) = (self.sides.as_ref(), self.others.as_ref());
         gemm(self.k_bar.as_mut(), Accum::Replace, sides, others.transpose(), 0.5, Par::Seq);
+    }
+
+    /// Ḡ and r̄ = −Σⱼ vⱼzⱼᵀ over the rows j that respond.
+    fn pull(&mut self, kernel: &dyn Kernel, block: Block<'_>, p: usize, part: &mut Part) {
+        self.weigh(block, p, |z, i, j| (0..p).map(|t| z[(i, t)] * z[(j, t)]).sum());
+        let n = block.rows.len();
+        let responding = || (0..n).filter(|j| block.responds[*j]);
+        let count = responding().count();
+        let sides = self.sides.as_ref();
         sized(&mut self.r_bar, n, p);
         sized(&mut self.scores, count, p);
         for (at, j) in responding().enumerate() {

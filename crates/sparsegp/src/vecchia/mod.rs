@@ -39,6 +39,8 @@
 //!
 //! If all respond this is ½(ααᵀ − PG⁻¹), α = G⁻¹r, of exact inference. For one row that responds Ḡ has rank two.
 //!
+//! **Other likelihoods** need the function at the rows and not noisy targets: the *latent* form, [`Latent`].
+//!
 //! **Inducing points** for what is far, neighbours for the rest: [`FullScale`].
 
 mod copies;
@@ -47,6 +49,7 @@ mod factored;
 mod features;
 mod full_scale;
 mod groups;
+mod latent;
 mod metric;
 mod nearest;
 mod plan;
@@ -57,6 +60,7 @@ pub use copies::{Copies, Merged};
 pub use density::{Density, Rows, Slopes, log_density, with_slopes};
 pub use features::Features;
 pub use full_scale::{Common, FullScale};
+pub use latent::{Coupled, Fields, Latent, Sited};
 pub use metric::Metric;
 pub use nearest::{Joint, Nearest};
 pub use plan::{Block, Plan};
@@ -65,5 +69,7 @@ use plan::maximin;
 
 #[cfg(test)]
 mod full_scale_tests;
+#[cfg(test)]
+mod latent_tests;
 #[cfg(test)]
 mod tests;

@@ -35,13 +35,15 @@ pub struct Nearest {
 
 /// A place given rows, and places before it.
 #[derive(Clone, Debug)]
-struct Link {
-    place: usize,
+pub(super) struct Link {
+    pub(super) place: usize,
     /// What rows say, for every target.
-    fixed: Vec<f64>,
+    pub(super) fixed: Vec<f64>,
+    /// Rows with their weights.
+    pub(super) rows: Vec<(u32, f64)>,
     /// Places before it, with their weights.
-    earlier: Vec<(usize, f64)>,
-    variance: f64,
+    pub(super) earlier: Vec<(usize, f64)>,
+    pub(super) variance: f64,
     /// What multiplies the whitened inducing variables.
     common: Vec<f64>,
 }
@@ -276,6 +278,50 @@ impl Nearest {
         Ok(())
     }
 
+    /// A place with this prior variance, given rows and places before it.
+    fn link(
+        &self,
+        rows: &[u32],
+        earlier: Option<Earlier<'_>>,
+        (place, at, prior): (usize, At<'_>, f64),
+        scratch: &mut Scratch,
+    ) -> Result<Link> {
+        self.whiten(rows, earlier, at, scratch)?;
+        let w = scratch.k.col_as_slice(0);
+        let explained = sum_of_products(at.phi, at.phi) + sum_of_products(w, w);
+        let variance = not_below_0(prior - explained);
+        scratch.weights();
+        let mut common = at.phi.to_vec();
+        scratch.leave(&mut common);
+        let (of_rows, of_places) = scratch.k.col_as_slice(0).split_at(rows.len());
+        let rows: Vec<(u32, f64)> = rows.iter().copied().zip(of_rows.iter().copied()).collect();
+        let residual =
+            |j: usize| rows.iter().map(move |(row, b)| b * self.residual[(*row as usize, j)]);
+        let fixed = (0..self.residual.ncols()).map(|j| residual(j).sum()).collect();
+        let places = earlier.iter().flat_map(|own| own.places.iter().map(|other| *other as usize));
+        let earlier = places.zip(of_places.iter().copied()).collect();
+        Ok(Link { place, fixed, rows, earlier, variance, common })
+    }
+
+    /// Places (B×D), each given its nearest rows only.
+    pub(super) fn links(&self, x: MatRef<f64>) -> Result<Vec<Link>> {
+        let all = in_parts(x, |start, x| {
+            let (mut scratch, mut prior) = (Scratch::new(), vec![0.0; x.nrows()]);
+            self.kernel.diag(x, &mut prior);
+            let phi = self.features_of(x);
+            let (places, dims) = (self.metric.places(x), self.metric.dims());
+            let one = |(i, prior): (usize, &f64)| {
+                let near =
+                    self.tree.nearest(&places[i * dims..][..dims], self.neighbours, u32::MAX);
+                let rows: Vec<u32> = near.into_iter().map(|near| near.point).collect();
+                let at = At { x: x.subrows(i, 1), phi: column(phi.as_ref(), i) };
+                self.link(&rows, None, (start + i, at, *prior), &mut scratch)
+            };
+            prior.iter().enumerate().map(one).collect::<Result<Vec<_>>>()
+        })?;
+        Ok(all.into_iter().flatten().collect())
+    }
+
     /// Returns the joint posterior of places (B×D). They come after all rows, ordered by maximin; each is conditioned on
     /// its nearest rows, and on as many of the nearest places before it, which have no noise (Katzfuss, Guinness, Gong &
     /// Zilber 2020, §3: responses first). Marginals are those of [`Nearest::marginals`] to the accuracy of the
@@ -303,22 +349,9 @@ impl Nearest {
             let target = x.subrows(own, 1).to_owned();
             let at = At { x: target.as_ref(), phi: column(phi.as_ref(), own) };
             let earlier = Earlier { x, phi: phi.as_ref(), places: &before };
-            self.whiten(&rows, Some(earlier), at, &mut scratch)?;
-            let w = scratch.k.col_as_slice(0);
-            let explained = sum_of_products(at.phi, at.phi) + sum_of_products(w, w);
-            let variance = not_below_0(prior[own] - explained);
-            follows[own] = variance <= FOLLOWS * prior[own];
-            scratch.weights();
-            let mut common = at.phi.to_vec();
-            scratch.leave(&mut common);
-            let b = scratch.k.col_as_slice(0);
-            let residual = |j: usize| {
-                rows.iter().zip(b).map(move |(row, b)| b * self.residual[(*row as usize, j)])
-            };
-            let fixed = (0..self.residual.ncols()).map(|j| residual(j).sum()).collect();
-            let earlier = before.iter().map(|other| *other as usize);
-            let earlier = earlier.zip(b[rows.len()..].iter().copied()).collect();
-            links.push(Link { place: own, fixed, earlier, variance, common });
+            let link = self.link(&rows, Some(earlier), (own, at, prior[own]), &mut scratch)?;
+            follows[own] = link.variance <= FOLLOWS * prior[own];
+            links.push(link);
         }
         let common = self.common.as_ref().map(|(_, common)| common.clone());
         Ok(Joint { links, targets: self.residual.ncols(), common })
@@ -326,6 +359,10 @@ impl Nearest {
 }
 
 impl Joint {
+    pub(super) fn links(&self) -> &[Link] {
+        &self.links
+    }
+
     /// Returns the means, less the mean function, B×P.
     pub fn mean(&self) -> Mat<f64> {
         self.along(self.common.as_ref().map(|common| common.mean.clone()), |_| 0.0)

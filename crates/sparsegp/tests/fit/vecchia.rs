@@ -248,12 +248,14 @@ fn what_it_cannot_do_is_refused_by_name() {
         let error = fit(&dataset, options).expect_err("a refusal").to_string();
         assert!(words.iter().all(|word| error.contains(word)), "{error}");
     };
-    let counts = FitOptions { likelihood: Some("student-t".into()), ..options("vecchia") };
-    refused(&rows, &counts, &["vecchia", "student-t", "svgp"]);
+    let counts = FitOptions { likelihood: Some("student-t".into()), ..options("full-scale") };
+    refused(&rows, &counts, &["full-scale", "student-t", "svgp"]);
     for (method, word) in [
         ("vecchia(neighbours=0)", "from 1 to 500"),
         ("vecchia(neighbours=many)", "from 1 to 500"),
-        ("vecchia(m=3)", "known: neighbours"),
+        ("vecchia(m=3)", "known: neighbours, latent"),
+        ("vecchia(latent=perhaps)", "true or false"),
+        ("full-scale(latent=true)", "known: neighbours, moving"),
         ("svgp(neighbours=3)", "vecchia(neighbours=50)"),
         ("vecchia(points=200)", "`full-scale` has inducing points"),
     ] {

@@ -46,15 +46,16 @@ impl Known {
             }
             None => {
                 let before = series.centre()?;
-                let mut found = sites::best(&series, model, method.bound, go_on)?;
+                let found = sites::best(&series, model, method.bound, go_on)?;
+                let (mut factors, value) = (series.sited(found.factors), found.value);
                 if let Some((means, starts)) = before {
-                    for own in &mut found.factors {
+                    for own in &mut factors {
                         let l = own.first;
                         (0..own.noise.len()).for_each(|i| own.y[(i, 0)] += means[(i, l)]);
                         own.start = starts.get(l).cloned();
                     }
                 }
-                (found.factors, found.value)
+                (factors, value)
             }
         };
         let mut all = Vec::new();

@@ -1,8 +1,8 @@
-//! The best normal q(f) of a series under any likelihood, by sites of all rows (Chang, Wilkinson, Khan & Solin 2020; Adam, Chang, Khan &
+//! The best normal q(f) of rows under any likelihood, by sites of all of them (Chang, Wilkinson, Khan & Solin 2020; Adam, Chang, Khan &
 //! Solin 2021, §3, for the bound).
 //!
 //! A row has the site exp(λ₁f − ½λ₂f²), which is a normal factor with y = λ₁/λ₂ and the variance s = 1/λ₂: what the factors make
-//! of the prior, [`crate::markov::marginals`] finds at O(N). With those m, v, d = G⁻¹y and D of the diagonal of G⁻¹, every latent
+//! of the prior, a [`Prior`] finds. With those m, v, d = G⁻¹y and D of the diagonal of G⁻¹, every latent
 //! function has
 //!
 //! ```text
@@ -14,14 +14,14 @@
 //! and no cut moves the optimum. Steps go to the best of those that are not negative first. A step that lowers the bound, or whose
 //! sites leave no density, is halved.
 
-use super::{Factors, Series};
+use super::finite;
+use super::tvgp::centred;
+use super::uncollapsed::rows::{LikelihoodRows, sum};
 use crate::bounds::Bound;
+use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, column, in_parts};
-use crate::markov::{self, Marginals};
-use crate::methods::finite;
-use crate::methods::tvgp::centred;
-use crate::methods::uncollapsed::rows::{LikelihoodRows, sum};
+use crate::markov::Marginals;
 use crate::model::Model;
 use rayon::prelude::*;
 
@@ -33,6 +33,46 @@ const SMALLEST: f64 = 1e-4;
 const WEAKEST: f64 = 1e-12;
 /// What a step may promise at the end, in nats: for all rows, and for each.
 const ENDED: (f64, f64) = (1e-10, 1e-13);
+
+/// The prior of functions of mean 0 at rows, one for each latent function.
+pub(super) trait Prior: Sync {
+    /// The rows.
+    fn rows(&self) -> &InMemory;
+
+    /// The mean function at the rows, N×L.
+    fn mean(&self) -> &Mat<f64>;
+
+    /// Whether all latent functions have the same prior.
+    fn alike(&self) -> bool;
+
+    /// What normal factors make of a function.
+    ///
+    /// # Errors
+    /// Where no density is left, and what the method gives.
+    fn marginals(&self, latent: usize, own: &Factors) -> Result<Marginals>;
+}
+
+/// Normal factors of the rows of a latent function.
+#[derive(Clone, Debug)]
+pub(super) struct Factors {
+    /// y, N×1, less the mean function.
+    pub(super) y: Mat<f64>,
+    /// s: infinite for a row without a factor.
+    pub(super) noise: Vec<f64>,
+}
+
+impl Factors {
+    /// λ₁ of the rows.
+    pub(super) fn first(&self) -> Vec<f64> {
+        let one = |(s, y): (&f64, &f64)| if s.is_infinite() { 0.0 } else { y / s };
+        self.noise.iter().zip(self.y.col_as_slice(0)).map(one).collect()
+    }
+
+    /// λ₂ of the rows.
+    pub(super) fn second(&self) -> Vec<f64> {
+        self.noise.iter().map(|s| 1.0 / s).collect()
+    }
+}
 
 /// The best sites, and the bound there.
 pub(super) struct Best {
@@ -84,22 +124,22 @@ pub(super) fn check(model: &Model, bound: &dyn Bound) -> Result<()> {
 /// # Errors
 /// [`Error::NonFinite`] where the bound is not finite under the prior; those of the passes, and what `go_on` gives.
 pub(super) fn best(
-    series: &Series,
+    prior: &dyn Prior,
     model: &Model,
     bound: &dyn Bound,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<Best> {
-    let place = Place { series, model, bound };
-    let none = || Mat::zeros(series.mean.nrows(), series.mean.ncols());
+    let place = Place { prior, model, bound };
+    let none = || Mat::zeros(prior.mean().nrows(), prior.mean().ncols());
     let mut sites = Sites { first: none(), second: none() };
     let mut look = place.look(&sites, None, go_on)?;
-    let prior = look.v.clone();
-    let ended = ENDED.0 + ENDED.1 * prior.nrows() as f64;
+    let before = look.v.clone();
+    let ended = ENDED.0 + ENDED.1 * before.nrows() as f64;
     for least in [0.0, f64::NEG_INFINITY] {
-        place.climb(&mut sites, &mut look, (&prior, least, ended), go_on)?;
+        place.climb(&mut sites, &mut look, (&before, least, ended), go_on)?;
     }
     let Look { value, a, params, .. } = look;
-    Ok(Best { factors: place.factors(&sites, Some(&prior)), value, a, params })
+    Ok(Best { factors: place.factors(&sites, Some(&before)), value, a, params })
 }
 
 impl Sites {
@@ -136,7 +176,7 @@ impl Look {
 
 /// What the bound is of.
 struct Place<'a> {
-    series: &'a Series,
+    prior: &'a dyn Prior,
     model: &'a Model,
     bound: &'a dyn Bound,
 }
@@ -195,8 +235,7 @@ impl Place<'_> {
             let y = |i: usize| if all[i] == 0.0 { 0.0 } else { first[i] / all[i] };
             let noise = |own: &f64| if *own == 0.0 { f64::INFINITY } else { 1.0 / own };
             let y = Mat::from_fn(first.len(), 1, |i, _| y(i));
-            let start = self.series.start(l);
-            Factors { first: l, y, noise: all.iter().map(noise).collect(), start }
+            Factors { y, noise: all.iter().map(noise).collect() }
         };
         (0..sites.first.ncols()).map(one).collect()
     }
@@ -208,14 +247,10 @@ impl Place<'_> {
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<Look> {
         go_on()?;
-        let series = self.series;
-        let one = |own: &Factors| {
-            let space = series.space(own.first);
-            markov::marginals(space, series.seen(own), &|| Ok(()))
-        };
+        let one = |(l, own): (usize, &Factors)| self.prior.marginals(l, own);
         let factors = self.factors(sites, prior);
-        let all: Vec<Marginals> = factors.par_iter().map(one).collect::<Result<_>>()?;
-        let (n, latents) = (series.mean.nrows(), series.mean.ncols());
+        let all = factors.par_iter().enumerate().map(one).collect::<Result<Vec<_>>>()?;
+        let (n, latents) = (self.prior.mean().nrows(), self.prior.mean().ncols());
         let m = Mat::from_fn(n, latents, |i, l| all[l].mean[(i, 0)]);
         let v = Mat::from_fn(n, latents, |i, l| all[l].variance[i]);
         let d = Mat::from_fn(n, latents, |i, l| all[l].alpha[(i, 0)]);
@@ -251,10 +286,10 @@ impl Place<'_> {
             chosen: None,
             ratios: None,
         };
-        let all = self.series.rows.all();
+        let all = self.prior.rows().all();
         let parts = in_parts(all.x, |start, x| {
             let n = x.nrows();
-            let mu = self.series.mean.subrows(start, n) + m.subrows(start, n);
+            let mu = self.prior.mean().subrows(start, n) + m.subrows(start, n);
             Ok((start, local.at(all.part(start, n), mu.as_ref(), v.subrows(start, n))))
         })?;
         let mut total = vec![0.0; local.sums()];
@@ -269,12 +304,10 @@ impl Place<'_> {
         Err(Error::NonFinite { what: "a slope of the bound".into(), value: f64::NAN })
     }
 
-    /// As [`crate::methods::Tvgp::centre`].
+    /// As [`super::Tvgp::centre`].
     fn centre(&self, look: &mut Look, sites: &mut Sites) {
         let likelihood = &*self.model.likelihood;
-        // functions that differ in what is known before the first row have no common covariance
-        let alike = self.series.spaces.len() == 1 && self.series.starts.is_empty();
-        if !likelihood.shift_invariant() || !alike {
+        if !likelihood.shift_invariant() || !self.prior.alike() {
             return;
         }
         let (first, second) = (&mut sites.first, &sites.second);

@@ -1,0 +1,286 @@
+//! Neighbours under other likelihoods: the latent form of the prior ([`crate::vecchia::Latent`]), and the best sites of all rows.
+
+use super::{MOVED, NO_SAY, Vecchia, fingerprint, sites};
+use crate::bounds::{Bound, Hensman};
+use crate::data::InMemory;
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::kernels::{Kernel, place_of};
+use crate::linalg::{Mat, MatRef};
+use crate::markov::Marginals;
+use crate::methods::{Diagnostics, Evaluation};
+use crate::model::{Conditional, Model, Moments};
+use crate::vecchia::{Copies, Coupled, Fields, Latent, Plan, Sited};
+use rand::Rng;
+use rand_distr::{Distribution, StandardNormal};
+use std::sync::Arc;
+
+/// What a row contributes.
+pub(super) const BOUND: &dyn Bound = &Hensman;
+
+/// The neighbours of every kernel that a training holds, with the rows that they are of.
+#[derive(Clone, Debug)]
+struct Held(Vec<(Arc<Coupled>, u64)>);
+
+/// The rows of one kernel: those at the same place have the same function.
+#[derive(Debug)]
+struct Places {
+    /// The place of every row, and the first row of every place; none where each row has a place to itself.
+    copies: Option<Copies>,
+    x: Mat<f64>,
+}
+
+impl Places {
+    fn new(kernel: &dyn Kernel, x: MatRef<f64>) -> Self {
+        let copies = Copies::find(kernel, x);
+        let x = match &copies {
+            Some(own) => Mat::from_fn(own.first().len(), x.ncols(), |g, j| x[(own.first()[g], j)]),
+            None => x.to_owned(),
+        };
+        Self { copies, x }
+    }
+
+    fn of(&self, row: usize) -> usize {
+        self.copies.as_ref().map_or(row, |own| own.of()[row] as usize)
+    }
+
+    /// Sums at every place.
+    fn sums(&self, rows: &[f64]) -> Vec<f64> {
+        let mut sums = vec![0.0; self.x.nrows()];
+        rows.iter().enumerate().for_each(|(row, own)| sums[self.of(row)] += own);
+        sums
+    }
+}
+
+/// The prior of the latent functions of a model at its rows.
+struct Field {
+    rows: InMemory,
+    mean: Mat<f64>,
+    /// One for each kernel.
+    priors: Vec<(Places, Latent)>,
+}
+
+impl Field {
+    fn new(method: &Vecchia, model: &Model, engine: &dyn Engine, rows: InMemory) -> Result<Self> {
+        let mut mean = Mat::zeros(rows.x.nrows(), model.latents(rows.y.ncols()));
+        model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
+        let held = engine.shelf().copy::<Held>();
+        let mut priors = Vec::new();
+        for (index, kernel) in model.kernels.iter().enumerate() {
+            let places = Places::new(&**kernel, rows.x.as_ref());
+            let x = places.x.as_ref();
+            let metric = method.metric(&**kernel, x.ncols())?;
+            let held = held.as_ref().and_then(|held| held.0.get(index));
+            let coupled = match held.filter(|(own, rows)| is_of(own, *rows, method, x)) {
+                Some((own, _)) => Arc::clone(own),
+                None => Arc::new(Coupled::new(Arc::new(Plan::new(x, metric, method.neighbours)))?),
+            };
+            let watch = || engine.go_on();
+            let latent = Latent::new(&**kernel, coupled, x, model.jitter, &watch)?;
+            priors.push((places, latent));
+        }
+        Ok(Self { rows, mean, priors })
+    }
+
+    fn prior(&self, latent: usize) -> &(Places, Latent) {
+        &self.priors[place_of(self.priors.len(), latent)]
+    }
+
+    /// The function given its factors.
+    fn sited(&self, latent: usize, own: &sites::Factors) -> Result<Sited> {
+        let (places, prior) = self.prior(latent);
+        prior.sited(&places.sums(&own.first()), &places.sums(&own.second()))
+    }
+}
+
+impl sites::Prior for Field {
+    fn rows(&self) -> &InMemory {
+        &self.rows
+    }
+
+    fn mean(&self) -> &Mat<f64> {
+        &self.mean
+    }
+
+    fn alike(&self) -> bool {
+        self.priors.len() == 1
+    }
+
+    fn marginals(&self, latent: usize, own: &sites::Factors) -> Result<Marginals> {
+        let (places, prior) = self.prior(latent);
+        let sited = self.sited(latent, own)?;
+        let (at_places, _) = prior.variances(&sited);
+        let n = own.noise.len();
+        let (first, second) = (own.first(), own.second());
+        let mean = Mat::from_fn(n, 1, |i, _| sited.mean[places.of(i)]);
+        let variance: Vec<f64> = (0..n).map(|i| at_places[places.of(i)]).collect();
+        let alpha = Mat::from_fn(n, 1, |i, _| first[i] - second[i] * mean[(i, 0)]);
+        let rest = (0..n).map(|i| 1.0 - second[i] * variance[i]).collect();
+        Ok(Marginals { mean, variance, alpha, rest, log_det: sited.log_det })
+    }
+}
+
+fn is_of(own: &Coupled, rows: u64, method: &Vecchia, x: MatRef<f64>) -> bool {
+    let plan = own.plan();
+    plan.neighbours() == method.neighbours
+        && plan.rows() == x.nrows()
+        && plan.metric().scales().len() == x.ncols()
+        && rows == fingerprint(x)
+}
+
+/// As [`crate::methods::Method::hold`].
+pub(super) fn hold(
+    method: &Vecchia,
+    model: &Model,
+    engine: &dyn Engine,
+    rows: &InMemory,
+) -> Result<bool> {
+    let held = engine.shelf().copy::<Held>();
+    let (mut all, mut changed) = (Vec::new(), false);
+    for (index, kernel) in model.kernels.iter().enumerate() {
+        let places = Places::new(&**kernel, rows.x.as_ref());
+        let x = places.x.as_ref();
+        let metric = method.metric(&**kernel, x.ncols())?;
+        let known = held.as_ref().and_then(|held| held.0.get(index));
+        let known = known.filter(|(own, rows)| is_of(own, *rows, method, x));
+        if let Some(known) =
+            known.filter(|(own, _)| own.plan().metric().apart(&metric, NO_SAY) <= MOVED)
+        {
+            all.push(known.clone());
+            continue;
+        }
+        changed = true;
+        let coupled = Coupled::new(Arc::new(Plan::new(x, metric, method.neighbours)))?;
+        all.push((Arc::new(coupled), fingerprint(x)));
+    }
+    if changed {
+        engine.shelf().put(Held(all));
+    }
+    Ok(changed)
+}
+
+/// As [`crate::methods::Method::release`].
+pub(super) fn release(engine: &dyn Engine) {
+    engine.shelf().remove::<Held>();
+}
+
+/// The bound at its best sites, with its slopes: as it cannot rise in these, they are those at fixed sites.
+pub(super) fn evaluate(
+    method: &Vecchia,
+    model: &Model,
+    engine: &dyn Engine,
+    rows: InMemory,
+) -> Result<Evaluation> {
+    let field = Field::new(method, model, engine, rows)?;
+    let go_on = || engine.go_on();
+    let found = sites::best(&field, model, BOUND, &go_on)?;
+    let mut gradient = vec![0.0; model.num_params()];
+    let parts = model.parts_of(&mut gradient);
+    for (l, own) in found.factors.iter().enumerate() {
+        let index = place_of(model.kernels.len(), l);
+        let start: usize = model.kernels[..index].iter().map(|kernel| kernel.num_params()).sum();
+        let (_, prior) = field.prior(l);
+        let sited = field.sited(l, own)?;
+        let (_, inverse) = prior.variances(&sited);
+        let slopes = prior.slopes(&sited, &inverse, &go_on)?;
+        parts.kernel[start..].iter_mut().zip(&slopes).for_each(|(sum, own)| *sum += own);
+    }
+    model.mean.vjp(field.rows.x.as_ref(), found.a.as_ref(), parts.mean);
+    parts.likelihood.copy_from_slice(&found.params);
+    Ok(Evaluation { value: found.value, gradient, diagnostics: Diagnostics::default() })
+}
+
+/// Predictions from the nearest rows.
+#[derive(Debug)]
+pub(super) struct Known {
+    /// The functions of one kernel after the other.
+    fields: Vec<Fields>,
+    left_out: Moments,
+    objective: f64,
+}
+
+impl Known {
+    /// Conditions on rows.
+    pub(super) fn new(
+        method: &Vecchia,
+        model: &Model,
+        engine: &dyn Engine,
+        rows: InMemory,
+    ) -> Result<Self> {
+        let field = Field::new(method, model, engine, rows)?;
+        let found = sites::best(&field, model, BOUND, &|| engine.go_on())?;
+        let left_out = left_out(&field, &found.factors)?;
+        let all = found.factors.iter().enumerate().map(|(l, own)| field.sited(l, own));
+        let mut all = all.collect::<Result<Vec<_>>>()?.into_iter();
+        let alone = field.priors.len() == 1;
+        let mut fields = Vec::new();
+        for (_, prior) in field.priors {
+            let count = if alone { all.len() } else { 1 };
+            fields.push(prior.into_fields(all.by_ref().take(count).collect())?);
+        }
+        Ok(Self { fields, left_out, objective: found.value })
+    }
+}
+
+/// What the other sites say of the function at every row: the marginal without the row's own factor.
+fn left_out(field: &Field, factors: &[sites::Factors]) -> Result<Moments> {
+    let (n, latents) = (field.mean.nrows(), field.mean.ncols());
+    let (mut mean, mut variance) = (Mat::zeros(n, latents), Mat::zeros(n, latents));
+    for (l, own) in factors.iter().enumerate() {
+        let (found, first) = (sites::Prior::marginals(field, l, own)?, own.first());
+        for i in 0..n {
+            let v = found.variance[i];
+            variance[(i, l)] = v / found.rest[i];
+            mean[(i, l)] = (found.mean[(i, 0)] - v * first[i]) / found.rest[i];
+        }
+    }
+    Ok((mean, variance))
+}
+
+/// Columns side by side.
+fn beside<'a>(rows: usize, all: impl Iterator<Item = &'a Mat<f64>> + Clone) -> Mat<f64> {
+    let mut out = Mat::zeros(rows, all.clone().map(Mat::ncols).sum());
+    let mut first = 0;
+    for own in all {
+        out.as_mut().subcols_mut(first, own.ncols()).copy_from(own);
+        first += own.ncols();
+    }
+    out
+}
+
+impl Conditional for Known {
+    fn moments(&self, x: MatRef<f64>) -> Result<Moments> {
+        let all = self.fields.iter().map(|own| own.marginals(x)).collect::<Result<Vec<_>>>()?;
+        let (means, variances) = (all.iter().map(|own| &own.0), all.iter().map(|own| &own.1));
+        Ok((beside(x.nrows(), means), beside(x.nrows(), variances)))
+    }
+
+    fn joint(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
+        let all = self.fields.iter().map(|own| own.joint(x)).collect::<Result<Vec<_>>>()?;
+        let mean = beside(x.nrows(), all.iter().map(|own| &own.0));
+        Ok((mean, all.into_iter().flat_map(|own| own.1).collect()))
+    }
+
+    fn left_out(&self) -> Result<Moments> {
+        Ok(self.left_out.clone())
+    }
+
+    fn objective(&self) -> f64 {
+        self.objective
+    }
+
+    fn draws(
+        &self,
+        x: MatRef<f64>,
+        samples: usize,
+        rng: &mut dyn Rng,
+    ) -> Result<Option<Vec<Mat<f64>>>> {
+        let mut normal = |n, p| Mat::from_fn(n, p, |_, _| StandardNormal.sample(rng));
+        let mut all = Vec::new();
+        for own in &self.fields {
+            all.extend(own.draws(x, samples, &mut normal)?);
+        }
+        let one = |s: usize| Mat::from_fn(x.nrows(), all.len(), |i, l| all[l][(i, s)]);
+        Ok(Some((0..samples).map(one).collect()))
+    }
+}
