@@ -136,6 +136,11 @@ fn main() {
     // a drawn field is not said to be of a kernel that is known
     let usual = if of_kernel.is_some() { "auto" } else { "matern32" };
     let test = rows_of(TEST, "test");
+    // the log odds are those of the field
+    let named = match &*options.likelihood {
+        "bernoulli" => "bernoulli(link=logit)",
+        other => other,
+    };
     println!("| method | rows | fit s | evaluations | one s | NLPD | RMSE | in 95 % |");
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for rows in &options.rows {
@@ -148,7 +153,7 @@ fn main() {
             let own = FitOptions {
                 method: method.clone(),
                 kernel: options.kernel.clone().unwrap_or_else(|| usual.into()),
-                likelihood: options.likelihood.clone(),
+                likelihood: Some(named.into()),
                 inducing: options.inducing.filter(|_| !method.starts_with("vecchia")),
                 ..FitOptions::default()
             };
@@ -198,9 +203,9 @@ fn row(data: &Dataset, options: &FitOptions, test: &InMemory) {
     let start = Instant::now();
     fitted.model.evaluate(&Cpu::default(), &*data.source).expect("a value");
     let one = start.elapsed().as_secs_f64();
-    let [density, squares, within] = match &*options.likelihood {
+    let [density, squares, within] = match options.likelihood.as_deref().unwrap_or("gaussian") {
         "gaussian" => of_numbers(&fitted, test),
-        other => of_others(&fitted, test, other),
+        other => of_others(&fitted, test, other.split('(').next().unwrap_or(other)),
     };
     let count = TEST as f64;
     println!(

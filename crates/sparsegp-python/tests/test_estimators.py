@@ -294,6 +294,26 @@ def test_full_scale_has_points_and_neighbours(tmp_path):
         GPRegressor(method="vecchia(points=9)").fit(X, y)
 
 
+def test_neighbours_take_classes_and_counts(tmp_path):
+    X, y = waves(120)
+    kernel = "matern32"
+    for estimator, target, likelihood in (
+        (GPClassifier, y > np.median(y), {}),
+        (GPRegressor, np.floor(np.exp(y - y.mean())), {"likelihood": "poisson"}),
+    ):
+        every = estimator(kernel, method="tvgp", **likelihood).fit(X, target)
+        near = estimator(kernel, method="vecchia(neighbours=20)", **likelihood).fit(X, target)
+        assert near.method_ == "vecchia(neighbours=20)"
+        predict = "predict_proba" if estimator is GPClassifier else "predict"
+        found, expected = getattr(near, predict)(X), getattr(every, predict)(X)
+        np.testing.assert_allclose(found, expected, rtol=0.1, atol=0.05)
+        near.save(tmp_path / "model.safetensors")
+        loaded = sparsegp.load(tmp_path / "model.safetensors")
+        np.testing.assert_array_equal(getattr(loaded, predict)(X), found)
+    with pytest.raises(ValueError, match="full-scale.*poisson"):
+        GPRegressor(kernel, method="full-scale", likelihood="poisson").fit(X, np.ones(len(X)))
+
+
 def test_series_are_those_of_exact_inference(tmp_path):
     rng = np.random.default_rng(5)
     t = rng.permutation(400) * 0.025 - 5.0

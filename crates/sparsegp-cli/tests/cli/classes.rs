@@ -191,3 +191,29 @@ fn labels_that_cannot_be_are_refused() {
     folder.refused(2, "score m other.csv --plot m", &["would be overwritten"]);
     folder.refused(2, "score m other.csv --plot r.gif", &["r.gif", ".svg"]);
 }
+
+/// Neighbours take classes too: with files, new rows and pictures.
+#[test]
+fn a_map_of_classes_by_neighbours() {
+    let folder = Folder::new();
+    folder.write("b.csv", banana(120));
+    let text = banana(180);
+    let later: String = text
+        .lines()
+        .enumerate()
+        .filter(|(i, _)| *i == 0 || *i > 120)
+        .fold(String::new(), |all, (_, line)| all + line + "\n");
+    folder.write("later.csv", later);
+    let fit = "fit b.csv --target y --kernel matern32 --max-iterations 10 --method";
+    let near = folder.json(&format!("{fit} vecchia -o m"));
+    assert_eq!(near["model"]["method"], "vecchia");
+    assert_eq!(near["model"]["likelihood"]["type"], "bernoulli");
+    folder.ok(&format!("{fit} tvgp -o all"));
+    let of = |model: &str| column(&folder.ok(&format!("predict {model} later.csv")).out, "p_yes");
+    for (one, other) in of("m").into_iter().zip(of("all")) {
+        assert!((one - other).abs() < 0.05, "{one} {other}");
+    }
+    assert!(folder.ok("update m later.csv -o u").out.contains("kept       180 rows"));
+    folder.ok("plot m b.csv -o map.svg");
+    folder.refused(1, &format!("{fit} full-scale -o f"), &["`full-scale`", "bernoulli", "svgp"]);
+}

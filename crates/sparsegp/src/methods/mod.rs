@@ -26,7 +26,9 @@ pub use registry::{Entry, REGISTRY, find};
 pub use steps::{QSteps, q_steps};
 pub use tvgp::{Look, Tvgp};
 pub use uncollapsed::{Following, Step, Uncollapsed};
-pub use vecchia::{DEFAULT_NEIGHBOURS, DEFAULT_POINTS, MOST_INPUTS, Vecchia};
+pub use vecchia::{
+    DEFAULT_LATENT_NEIGHBOURS, DEFAULT_NEIGHBOURS, DEFAULT_POINTS, MOST_INPUTS, Vecchia,
+};
 
 pub(crate) use crate::model::finite;
 pub use crate::model::precision;

@@ -2,8 +2,8 @@
 
 use super::vecchia::Placed;
 use super::{
-    Collapsed, DEFAULT_ALPHA, DEFAULT_NEIGHBOURS, Deep, Exact, Keeps, Markov, Method, PowerEp,
-    Sampler, Tvgp, Uncollapsed, Vecchia, uncollapsed,
+    Collapsed, DEFAULT_ALPHA, Deep, Exact, Keeps, Markov, Method, PowerEp, Sampler, Tvgp,
+    Uncollapsed, Vecchia, uncollapsed,
 };
 use crate::bounds;
 use crate::error::{Error, Result, nearest};
@@ -99,12 +99,7 @@ pub const REGISTRY: &[Entry] = &[
                 evidence, not a bound; for other likelihoods than Gaussian noise by sites of all rows",
         cost: "O(Nm³) for m neighbours, memory O(Nm); by sites a sparse factor more",
         source: "Vecchia 1988; Guinness 2018; Katzfuss & Guinness 2021; Zilber & Katzfuss 2021",
-        method: &Vecchia {
-            name: "vecchia",
-            neighbours: DEFAULT_NEIGHBOURS,
-            points: None,
-            latent: false,
-        },
+        method: &Vecchia { name: "vecchia", neighbours: None, points: None, latent: false },
     },
     Entry {
         name: "full-scale",
@@ -115,7 +110,7 @@ pub const REGISTRY: &[Entry] = &[
         source: "Gyger, Furrer & Sigrist 2025; Zhang, Sang & Huang 2019",
         method: &Vecchia {
             name: "full-scale",
-            neighbours: DEFAULT_NEIGHBOURS,
+            neighbours: None,
             points: Some(Placed::Fixed),
             latent: false,
         },

@@ -30,6 +30,9 @@ use std::sync::Arc;
 /// Neighbours of a row unless another number is asked for.
 pub const DEFAULT_NEIGHBOURS: usize = 30;
 
+/// The same where the function is conditioned on its own values, which have no noise that more of them would average.
+pub const DEFAULT_LATENT_NEIGHBOURS: usize = 16;
+
 /// Inducing points beside the neighbours unless another number is asked for.
 pub const DEFAULT_POINTS: usize = 200;
 
@@ -49,7 +52,8 @@ const NO_SAY: f64 = 1e-3;
 #[derive(Debug)]
 pub struct Vecchia {
     pub(super) name: &'static str,
-    pub(super) neighbours: usize,
+    /// Where somebody has asked for a number.
+    pub(super) neighbours: Option<usize>,
     /// Inducing points that explain what is far, where it has any.
     pub(super) points: Option<Placed>,
     /// Whether Gaussian noise is taken as other likelihoods are.
@@ -75,7 +79,7 @@ impl Vecchia {
         let usual = registered.method.is_sparse().then_some(Placed::Fixed);
         let known = if usual.is_some() { "neighbours, moving" } else { "neighbours, latent" };
         let invalid = |reason: String| Error::Invalid(format!("method `{plain}`: {reason}"));
-        let (mut neighbours, mut points, mut latent) = (DEFAULT_NEIGHBOURS, usual, false);
+        let (mut neighbours, mut points, mut latent) = (None, usual, false);
         let truth = |key: &str, value: &str| match value {
             "true" => Ok(true),
             "false" => Ok(false),
@@ -101,20 +105,32 @@ impl Vecchia {
             if key != "neighbours" {
                 return Err(invalid(format!("`{key}` is unknown; known: {known}")));
             }
-            let number = value.parse().ok().filter(|m| (1..=MOST_NEIGHBOURS).contains(m));
-            neighbours = number.ok_or_else(|| {
-                invalid(format!(
+            neighbours = value.parse().ok().filter(|m| (1..=MOST_NEIGHBOURS).contains(m));
+            if neighbours.is_none() {
+                return Err(invalid(format!(
                     "neighbours={value}: must be a whole number from 1 to {MOST_NEIGHBOURS}"
-                ))
-            })?;
+                )));
+            }
         }
-        if (neighbours, points, latent) == (DEFAULT_NEIGHBOURS, usual, false) {
+        if (neighbours, points, latent) == (None, usual, false) {
             return Ok(registered);
         }
-        let moving = if points == usual { "" } else { ", moving=true" };
-        let form = if latent { ", latent=true" } else { "" };
-        let name = format!("{plain}(neighbours={neighbours}{moving}{form})");
+        let said = [
+            neighbours.map(|m| format!("neighbours={m}")),
+            (points != usual).then(|| "moving=true".into()),
+            latent.then(|| "latent=true".into()),
+        ];
+        let name =
+            format!("{plain}({})", said.into_iter().flatten().collect::<Vec<_>>().join(", "));
         Ok(registered.variant(name, |name| Box::new(Self { name, neighbours, points, latent })))
+    }
+
+    fn neighbours(&self) -> usize {
+        self.neighbours.unwrap_or(DEFAULT_NEIGHBOURS)
+    }
+
+    fn latent_neighbours(&self) -> usize {
+        self.neighbours.unwrap_or(DEFAULT_LATENT_NEIGHBOURS)
     }
 
     /// Whether the function is conditioned on its own values, by sites of all rows.
@@ -150,7 +166,7 @@ impl Vecchia {
         if let Some(held) = engine.shelf().copy::<Held>().filter(|held| held.is_of(self, x)) {
             return Ok(held.plan);
         }
-        Ok(Arc::new(Plan::new(x, metric, self.neighbours)))
+        Ok(Arc::new(Plan::new(x, metric, self.neighbours())))
     }
 }
 
@@ -197,7 +213,7 @@ fn fingerprint(x: MatRef<f64>) -> u64 {
 
 impl Held {
     fn is_of(&self, method: &Vecchia, x: MatRef<f64>) -> bool {
-        self.plan.neighbours() == method.neighbours
+        self.plan.neighbours() == method.neighbours()
             && self.plan.rows() == x.nrows()
             && self.plan.metric().scales().len() == x.ncols()
             && self.rows == fingerprint(x)
@@ -270,7 +286,7 @@ impl Method for Vecchia {
         if held.is_some_and(|held| held.plan.metric().apart(&metric, NO_SAY) <= MOVED) {
             return Ok(false);
         }
-        let plan = Arc::new(Plan::new(x, metric, self.neighbours));
+        let plan = Arc::new(Plan::new(x, metric, self.neighbours()));
         engine.shelf().put(Held { plan, rows: fingerprint(x) });
         Ok(true)
     }

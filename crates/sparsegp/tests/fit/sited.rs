@@ -115,11 +115,17 @@ fn gaussian_noise_may_be_taken_in_the_latent_form() {
     let exact = fitted(&rows, "exact", "gaussian");
     let latent = fitted(&rows, "vecchia(neighbours=14, latent=true)", "gaussian");
     assert_eq!(latent.model.method.name(), "vecchia(neighbours=14, latent=true)");
-    let x = field(60, "new").x;
+    // at the same hyperparameters
+    let (engine, x) = (Cpu::default(), field(60, "new").x);
+    let own = at(&exact.model, "vecchia(neighbours=40, latent=true)");
+    let near = own.posterior(&engine, &*table(&rows).source).expect("a posterior");
     let [(a, u), (b, v)] =
-        [&exact, &latent].map(|own| own.predict(x.as_ref(), Of::Observations).expect("moments"));
+        [&exact.posterior, &near].map(|own| own.predict_f(x.as_ref()).expect("moments"));
     for i in 0..60 {
-        assert!((a[(i, 0)] - b[(i, 0)]).abs() < 0.2 * u[(i, 0)].sqrt(), "{i}");
-        assert!((u[(i, 0)] / v[(i, 0)] - 1.0).abs() < 0.2, "{i}");
+        assert!((a[(i, 0)] - b[(i, 0)]).abs() < 0.1 * u[(i, 0)].sqrt(), "{i}");
+        assert!((u[(i, 0)] / v[(i, 0)] - 1.0).abs() < 0.05, "{i}");
     }
+    let value = own.evaluate(&engine, &*table(&rows).source).expect("a value").value;
+    let objective = exact.report.as_ref().expect("a report").objective;
+    assert!((value - objective).abs() < 0.5, "{value} {objective}");
 }

@@ -67,7 +67,7 @@ impl Known {
         rows: InMemory,
     ) -> Result<Self> {
         let (metric, neighbours) =
-            (method.metric(model.kernel(), rows.x.ncols())?, method.neighbours);
+            (method.metric(model.kernel(), rows.x.ncols())?, method.neighbours());
         let kernel = model.kernel().clone_box();
         let (own, noise) = ConditioningRows::of(model, rows)?;
         let factors = own.y.ncols() as f64 * noise.factors().0;

@@ -73,7 +73,11 @@ impl Field {
             let held = held.as_ref().and_then(|held| held.0.get(index));
             let coupled = match held.filter(|(own, rows)| is_of(own, *rows, method, x)) {
                 Some((own, _)) => Arc::clone(own),
-                None => Arc::new(Coupled::new(Arc::new(Plan::new(x, metric, method.neighbours)))?),
+                None => Arc::new(Coupled::new(Arc::new(Plan::new(
+                    x,
+                    metric,
+                    method.latent_neighbours(),
+                )))?),
             };
             let watch = || engine.go_on();
             let latent = Latent::new(&**kernel, coupled, x, model.jitter, &watch)?;
@@ -122,7 +126,7 @@ impl sites::Prior for Field {
 
 fn is_of(own: &Coupled, rows: u64, method: &Vecchia, x: MatRef<f64>) -> bool {
     let plan = own.plan();
-    plan.neighbours() == method.neighbours
+    plan.neighbours() == method.latent_neighbours()
         && plan.rows() == x.nrows()
         && plan.metric().scales().len() == x.ncols()
         && rows == fingerprint(x)
@@ -150,7 +154,7 @@ pub(super) fn hold(
             continue;
         }
         changed = true;
-        let coupled = Coupled::new(Arc::new(Plan::new(x, metric, method.neighbours)))?;
+        let coupled = Coupled::new(Arc::new(Plan::new(x, metric, method.latent_neighbours())))?;
         all.push((Arc::new(coupled), fingerprint(x)));
     }
     if changed {
