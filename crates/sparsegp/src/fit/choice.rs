@@ -45,7 +45,7 @@ pub fn auto_rule() -> String {
     let plain = first(&|n| of_batches(n, m, size) < CLIMB * of_evaluation(n, m));
     let other = first(&|n| {
         let m = points(n);
-        of_batches(n, m, size) < CLIMB * STEPS * of_evaluation(n, m)
+        of_batches(n, m, size) < of_sites(n, m)
     });
     let (least, most) = (2, NEARBY);
     format!(
@@ -60,7 +60,8 @@ pub fn auto_rule() -> String {
          Any other likelihood; and where `exact` is out of reach, rows with weights, known noise variances or missing \
          targets: `tsvgp` on all rows up to {AUTO_WHOLE} rows, and beyond while that is estimated to cost less than \
          minibatches (up to about {other} rows with the default number of points), else `svgp` by minibatches. Where a trial \
-         on few rows shows that these points are too few for what the rows know: more of them, or `tvgp`, which has none."
+         on few rows shows that these points are too few for what the rows know: `tvgp`, which has none, for few rows; \
+         `vecchia` for two or three inputs with a lengthscale each, where that is estimated to cost less; or more points."
     )
 }
 
@@ -105,6 +106,11 @@ fn of_exact(n: usize) -> f64 {
 /// Operations of an evaluation on all rows.
 pub(super) fn of_evaluation(n: usize, m: usize) -> f64 {
     6.0 * n as f64 * (m as f64).powi(2)
+}
+
+/// Operations of a training by sites on all rows.
+pub(super) fn of_sites(n: usize, m: usize) -> f64 {
+    CLIMB * STEPS * of_evaluation(n, m)
 }
 
 /// Operations of a training by minibatches.
@@ -158,6 +164,8 @@ pub(super) struct Known<'a> {
     pub(super) series: bool,
     /// Whether there are few inputs, so that neighbours may say more than inducing points.
     pub(super) nearby: bool,
+    /// The inputs, where there are few enough for neighbours under any likelihood.
+    pub(super) near: Option<usize>,
 }
 
 /// Picks the method and the number of inducing points, and says why.
@@ -244,7 +252,7 @@ pub(super) fn whole(dataset: &Dataset, options: &FitOptions) -> bool {
     let n = dataset.source.rows();
     let m = asked(options).unwrap_or(points(n)).min(n);
     let size = options.batches.as_ref().map_or(n, |batches| batches.size);
-    n <= AUTO_WHOLE || CLIMB * STEPS * of_evaluation(n, m) <= of_batches(n, m, size)
+    n <= AUTO_WHOLE || of_sites(n, m) <= of_batches(n, m, size)
 }
 
 /// Returns the minibatches that so many rows are trained by; none where the options have none. Where `auto` chose them and no number

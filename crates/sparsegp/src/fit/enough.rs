@@ -3,6 +3,9 @@
 //! With site precisions λᵢ the bound of M points misses at most ½ Σ λᵢ(kᵢᵢ − qᵢᵢ) nats of that without any (Titsias 2009, Eq. 9, with a
 //! noise variance of 1/λᵢ for every row). The trial has no points, knows λ on its rows, and has nearly the lengthscales
 //! that the fit will end with; rows are chosen greedily by conditional variance.
+//!
+//! Where more points are needed than by default, rows of two or three inputs are given their nearest neighbours instead, if that is
+//! estimated to cost less; up to [`DEARER`] times as much where points can never be enough.
 
 use super::choice::{Choice, Known, choose};
 use super::trial::Trial;
@@ -13,6 +16,7 @@ use crate::inducing::select::greedy_traces;
 use crate::kernels::{Kernel, covariances};
 use crate::linalg::{MatRef, column};
 use crate::methods;
+use crate::vecchia::Metric;
 
 /// Nats that points may miss.
 const MISSED: f64 = 0.5;
@@ -20,6 +24,41 @@ const MISSED: f64 = 0.5;
 const PART: usize = 2;
 /// Rows times latent functions up to which inference without points is affordable.
 const AFFORDABLE: usize = 1000;
+
+/// How many times as much as points neighbours may cost where points are too few in any case.
+const DEARER: f64 = 4.0;
+/// Evaluations until a training by neighbours ends, about, and passes over the rows in each: steps of the sites, with a
+/// factor and its inverse.
+const PASSES: f64 = 25.0 * 8.0 * 3.0;
+
+/// Multiplications of a training by neighbours under another likelihood than Gaussian noise: of a sparse factor of a thousand rows,
+/// and the power of the rows that it grows with, as counted for up to 10⁴ random rows.
+fn of_neighbours(rows: usize, inputs: usize, latents: usize) -> f64 {
+    let (thousand, power) = if inputs == 2 { (1.7e7, 2.0) } else { (5e7, 2.4) };
+    PASSES * latents as f64 * thousand * (rows as f64 / 1000.0).powf(power)
+}
+
+/// Returns whether neighbours are another choice, given how many points are needed, and the most that there may be.
+fn nearer(
+    trial: &Trial,
+    options: &FitOptions,
+    known: Known<'_>,
+    needed: usize,
+    most: usize,
+) -> bool {
+    let Some(inputs) = known.near else { return false };
+    let seen = |kernel: &dyn Kernel| Metric::of(kernel, inputs).dims() == inputs;
+    if !trial.model.kernels.iter().all(|kernel| seen(&**kernel)) {
+        return false;
+    }
+    let own = of_neighbours(known.rows, inputs, trial.latents());
+    let points = needed.min(most);
+    let others = match (&options.batches, known.whole) {
+        (Some(batches), false) => choice::of_batches(known.rows, points, batches.size),
+        _ => choice::of_sites(known.rows, points),
+    };
+    own < others * if needed > most { DEARER } else { 1.0 }
+}
 
 /// Returns another choice where the points of a first one, by the number of rows, are too few, and a warning where even that is
 /// not enough. None where they are, or a number was asked for.
@@ -31,7 +70,9 @@ pub(super) fn finer(
     first: &Choice,
 ) -> Result<Option<(Choice, Option<String>)>> {
     let by_default = options.method == "auto" && choice::asked(options).is_none();
-    if !by_default || first.entry.name != "tsvgp" || trial.model.likelihood.mixing().is_some() {
+    let whole = first.entry.name == "tsvgp";
+    let other = whole || first.entry.name == "svgp" && known.near.is_some();
+    if !by_default || !other || trial.model.likelihood.mixing().is_some() {
         return Ok(None);
     }
     let (n, latents) = (known.rows, trial.latents());
@@ -47,6 +88,18 @@ pub(super) fn finer(
             known.why
         );
         return Ok(Some((Choice { entry: alone, inducing: 0, reason }, None)));
+    }
+    let near = methods::find("vecchia")?;
+    if near.method.check(&trial.model).is_ok() && nearer(trial, options, known, needed, most) {
+        let reason = format!(
+            "{}; nearest neighbours, as {} inducing points would be needed",
+            known.why,
+            if needed > most { format!("more than {most}") } else { needed.to_string() }
+        );
+        return Ok(Some((Choice { entry: near, inducing: 0, reason }, None)));
+    }
+    if !whole {
+        return Ok(None);
     }
     let warning = (needed > most).then(|| {
         format!(

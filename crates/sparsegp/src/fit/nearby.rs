@@ -32,6 +32,21 @@ pub(super) fn possible(dataset: &Dataset, options: &FitOptions) -> bool {
     few && many && own && dataset.deviations.is_none() && data.sharded().is_none()
 }
 
+/// Inputs up to which neighbours may be taken under any likelihood: a factor of rows with more has few zeros.
+const MOST_INPUTS: usize = 3;
+
+/// Returns the inputs of rows for which neighbours may be taken under any likelihood; none for others.
+pub(super) fn inputs(dataset: &Dataset, options: &FitOptions) -> Option<usize> {
+    let data = &*dataset.source;
+    let own = options.method == "auto" && choice::asked(options).is_none();
+    let known = dataset.deviations.is_none() && data.sharded().is_none();
+    let few = (2..=MOST_INPUTS).contains(&data.inputs());
+    // what only minibatches have is wanted by nobody
+    let epochs = options.batches.as_ref().and_then(|own| own.training.epochs);
+    let all = !options.diagonal && dataset.held_out.is_none() && epochs.is_none();
+    (few && own && known && all && data.rows() <= MOST_ROWS).then(|| data.inputs())
+}
+
 /// Returns the value of a method's objective for a model on all rows; nothing where matrices have no factors.
 fn value(model: &Model, engine: &dyn Engine, rows: &dyn Source) -> Result<Option<f64>> {
     match model.evaluate(engine, rows) {
@@ -141,5 +156,32 @@ mod tests {
         assert_eq!(late.model.method.name(), "titsias2025");
         let asked = FitOptions { inducing: Some(100), ..options };
         assert_eq!(method(&rough, &asked, 0).0, "titsias2025");
+    }
+
+    /// Counts on a plane whose rate changes over short distances, and over long ones.
+    #[test]
+    fn auto_takes_neighbours_for_counts_that_need_too_many_points() {
+        let counts = |length: f64| {
+            let mut rng = stream(3, "counts");
+            let rows = 1500;
+            let x = Mat::from_fn(rows, 2, |_, _| uniform(&mut rng));
+            let y = Mat::from_fn(rows, 1, |i, _| {
+                let at = |q: usize| (TAU * x[(i, q)] / length).sin();
+                (30.0 * (at(0) * at(1)).exp() + 8.0 * (uniform(&mut rng) - 0.5)).round()
+            });
+            let rows = crate::data::InMemory::new(x, y).expect("rows");
+            let dataset = Dataset::from_rows(rows, false).expect("a table");
+            let options = FitOptions {
+                likelihood: Some("poisson".into()),
+                kernel: "matern32".into(),
+                ..FitOptions::default()
+            };
+            let start = prepare_start(&dataset, &options, &Cpu::default(), &mut (), 0);
+            start.map(|own| (own.model.method.name(), own.reason)).expect("a start")
+        };
+        let (name, reason) = counts(0.3);
+        assert!(name == "vecchia" && reason.contains("nearest neighbours"), "{name}: {reason}");
+        let (name, reason) = counts(20.0);
+        assert!(name == "tsvgp", "{name}: {reason}");
     }
 }

@@ -266,6 +266,7 @@ fn known<'a>(
         sharded: data.sharded().is_some(),
         series: series::takes(likelihood) && series::possible(dataset, &options.kernel),
         nearby: gaussian && data.is_plain() && nearby::possible(dataset, options),
+        near: nearby::inputs(dataset, options).filter(|_| likelihood.as_gaussian().is_none()),
     }
 }
 

@@ -26,6 +26,9 @@ use faer::sparse::linalg::cholesky::{
 use faer::sparse::{SparseColMatRef, SymbolicSparseColMatRef};
 use std::sync::Arc;
 
+/// Supernodes after which somebody is asked whether to go on.
+const ASKED: usize = 64;
+
 /// Where a symmetric matrix, and its factor, are not zero.
 #[derive(Debug)]
 pub struct Pattern {
@@ -152,6 +155,15 @@ impl Pattern {
         self.factor.len_val()
     }
 
+    /// Multiplications of a factorisation, about.
+    pub fn work(&self) -> f64 {
+        let of = |s: usize| {
+            let node = self.node(s);
+            node.size as f64 * (node.height() as f64).powi(2)
+        };
+        (0..self.count()).map(of).sum()
+    }
+
     /// Where the diagonal is among the numbers of the lower triangle.
     pub fn diagonal(&self) -> &[usize] {
         &self.starts[..self.size]
@@ -213,7 +225,9 @@ impl SparseCholesky {
         );
         let failed = match outcome {
             Ok(_) => None,
-            Err(LltError::NonPositivePivot { index }) => Some(index),
+            Err(LltError::NonPositivePivot { index }) => {
+                pattern.places.iter().position(|place| *place == index)
+            }
         };
         let own = Self { pattern: Arc::clone(pattern), values };
         match failed.or_else(|| (!own.log_det().is_finite()).then_some(0)) {
@@ -223,7 +237,7 @@ impl SparseCholesky {
                 size: n,
                 pivot,
                 jitter: 0.0,
-                hint: "likely causes: rows that are nearly copies of others under a very smooth kernel; a larger jitter helps",
+                hint: "likely causes: rows that nearly follow from others under a very smooth kernel; a rougher kernel, such as matern52, helps",
             }),
         }
     }
@@ -299,43 +313,51 @@ impl SparseCholesky {
         self.as_given(normal.as_ref())
     }
 
-    /// Returns bᵀA⁻¹b for a b that is zero but at these rows: only supernodes on their way to the last one are entered. `work` is zeros,
-    /// one for each row, and left so.
-    pub fn form(&self, b: impl Iterator<Item = (u32, f64)>, work: &mut [f64]) -> f64 {
+    /// Returns bᵀA⁻¹b of vectors that are zero but at a few rows: only supernodes on the way from these to the last one are entered,
+    /// once for all. `work` is zeros, a column for each vector, and left so.
+    pub fn forms(&self, all: &[Vec<(u32, f64)>], work: &mut Mat<f64>) -> Vec<f64> {
         let pattern = &*self.pattern;
         let mut nodes = std::collections::BTreeSet::new();
-        for (row, own) in b {
-            let place = pattern.places[row as usize];
-            work[place] += own;
-            nodes.insert(pattern.nodes[place]);
+        for (j, own) in all.iter().enumerate() {
+            for (row, b) in own {
+                let place = pattern.places[*row as usize];
+                work[(place, j)] += b;
+                nodes.insert(pattern.nodes[place]);
+            }
         }
-        let mut square = 0.0;
-        let mut moved = Vec::new();
+        let mut squares = vec![0.0; all.len()];
+        let mut moved = Mat::new();
         while let Some(s) = nodes.pop_first() {
             let node = pattern.node(s);
             let (top, below) = node.of(&self.values).split_at_row(node.size);
-            let own = &mut work[node.start..][..node.size];
-            let column = MatMut::from_column_major_slice_mut(&mut *own, node.size, 1);
-            solve_lower(top, column, Par::Seq);
-            square += sum_of_products(own, own);
-            super::zeroed(&mut moved, node.below.len());
-            for (j, by) in own.iter_mut().enumerate() {
-                let of = super::column(below, j);
-                moved.iter_mut().zip(of).for_each(|(moved, of)| *moved += *by * of);
-                *by = 0.0;
+            let mut own = work.as_mut().submatrix_mut(node.start, 0, node.size, all.len());
+            solve_lower(top, own.rb_mut(), Par::Seq);
+            super::sized(&mut moved, node.below.len(), all.len());
+            gemm(moved.as_mut(), Accum::Replace, below, own.rb(), 1.0, Par::Seq);
+            for (j, square) in squares.iter_mut().enumerate() {
+                let (own, moved) = (work.col_as_slice_mut(j), moved.col_as_slice(j));
+                let top = &mut own[node.start..][..node.size];
+                *square += sum_of_products(top, top);
+                top.fill(0.0);
+                node.below.iter().zip(moved).for_each(|(row, by)| own[*row] -= by);
             }
-            node.below.iter().zip(&moved).for_each(|(row, by)| work[*row] -= by);
             nodes.extend(node.below.first().map(|row| pattern.nodes[*row]));
         }
-        square
+        squares
     }
 
-    /// Returns those entries of A⁻¹ where the factor is not zero.
-    pub fn inverse(&self) -> SelectedInverse {
+    /// Returns those entries of A⁻¹ where the factor is not zero. `go_on` is asked now and then, and may end it.
+    ///
+    /// # Errors
+    /// Those of `go_on`.
+    pub fn inverse(&self, go_on: &dyn Fn() -> Result<()>) -> Result<SelectedInverse> {
         let pattern = &*self.pattern;
         let mut values = vec![0.0; self.values.len()];
         let (mut outer, mut y) = (Mat::new(), Mat::new());
         for s in (0..pattern.count()).rev() {
+            if s % ASKED == 0 {
+                go_on()?;
+            }
             let node = pattern.node(s);
             let (top, below) = node.of(&self.values).split_at_row(node.size);
             let (r, par) = (node.below.len(), par_for(node.height()));
@@ -356,7 +378,7 @@ impl SparseCholesky {
             gemm(inner.rb_mut(), Accum::Replace, root.transpose(), root, 1.0, par);
             gemm(inner, Accum::Add, y, beside.rb(), -1.0, par);
         }
-        SelectedInverse { pattern: Arc::clone(&self.pattern), values }
+        Ok(SelectedInverse { pattern: Arc::clone(&self.pattern), values })
     }
 }
 

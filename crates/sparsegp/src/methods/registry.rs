@@ -96,8 +96,9 @@ pub const REGISTRY: &[Entry] = &[
         name: "vecchia",
         aliases: &["nngp", "nearest-neighbours"],
         about: "rows given their nearest neighbours, for space and few inputs: vecchia(neighbours=30, latent=false); an approximate log \
-                evidence, not a bound; for other likelihoods than Gaussian noise by sites of all rows",
-        cost: "O(Nm³) for m neighbours, memory O(Nm); by sites a sparse factor more",
+                evidence, not a bound. For other likelihoods than Gaussian noise, and with latent=true, 16 neighbours of the function \
+                itself, and sites of all rows",
+        cost: "O(Nm³) for m neighbours, memory O(Nm); with sites a sparse factor of all rows beside it",
         source: "Vecchia 1988; Guinness 2018; Katzfuss & Guinness 2021; Zilber & Katzfuss 2021",
         method: &Vecchia { name: "vecchia", neighbours: None, points: None, latent: false },
     },

@@ -253,6 +253,11 @@ impl Method for Vecchia {
         self.points.is_none()
     }
 
+    /// Gaussian noise in the response form takes none, and says so where it meets one.
+    fn takes_missing(&self) -> bool {
+        self.points.is_none()
+    }
+
     fn check(&self, model: &Model) -> Result<()> {
         if self.has_sites(model) {
             return sites::check(model, sited::BOUND);

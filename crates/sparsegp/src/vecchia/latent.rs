@@ -15,10 +15,12 @@
 //! A place is conditioned on its nearest rows: mean bᵀm_c and variance d + bᵀS_cc b, of which the last is ‖L⁻¹b‖² and costs what
 //! lies on the way from c to the end of the factor.
 //!
-//! The jitter is a part of every prior variance (or a number), without which rows that follow from others leave Q without digits.
+//! The jitter is a part of every prior variance (or a number), without which rows that follow from others leave Q without digits. Where
+//! the prior has no variance it is that of the mean, whose slope is left out: it is of the size of the jitter.
 
 use super::density::{Rows, Scratch};
 use super::factored::Factored;
+use super::nearest::Link;
 use super::rounds::{Part, Rounds};
 use super::{Block, Nearest, Plan};
 use crate::error::{Error, Result};
@@ -30,8 +32,12 @@ use crate::linalg::{
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// Blocks whose precisions are kept at once.
-const ROUND: usize = 1024;
+/// Numbers of the precisions of blocks that wait to be added, at most.
+const WAITING: usize = 1 << 22;
+/// Draws and places whose vectors are solved for at once.
+const TOGETHER: usize = 64;
+/// A row with less than this part of the mean prior variance has the jitter of the mean.
+const NOTHING: f64 = 1e-12;
 /// Places whose weights are kept at once.
 const PLACES: usize = 8192;
 /// Most numbers of a factor: 4 GiB, and as many of its inverse.
@@ -72,12 +78,12 @@ pub struct Sited {
 }
 
 impl Coupled {
-    /// Finds the pattern of a plan.
+    /// Finds the pattern of a plan, for a factor of each of so many functions.
     ///
     /// # Errors
     /// [`Error::Invalid`] where the factor does not fit in memory.
-    pub fn new(plan: Arc<Plan>) -> Result<Self> {
-        Self::within(plan, MOST_NUMBERS)
+    pub fn new(plan: Arc<Plan>, functions: usize) -> Result<Self> {
+        Self::within(plan, MOST_NUMBERS / functions.max(1))
     }
 
     /// The same with so many numbers in the factor, at most.
@@ -89,8 +95,8 @@ impl Coupled {
         let pattern = Pattern::of_cliques(plan.rows(), cliques.iter().map(|own| &own[..]))?;
         if pattern.factor_entries() > most {
             return Err(Error::Invalid(format!(
-                "neighbours of {} rows under a likelihood that is not Gaussian need a factor of {:.0} GiB; use fewer of \
-                 them, as in `vecchia(neighbours={})`, or a sparse method such as `svgp`",
+                "the neighbours of {} rows need a factor of {:.1} GiB for each latent function; use fewer of them, as in \
+                 `vecchia(neighbours={})`, or a sparse method such as `svgp`",
                 plan.rows(),
                 pattern.factor_entries() as f64 * 8.0 / (1u64 << 30) as f64,
                 (plan.neighbours() / 2).max(1),
@@ -102,6 +108,11 @@ impl Coupled {
     /// The plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
+    }
+
+    /// Multiplications of a factorisation, about.
+    pub fn work(&self) -> f64 {
+        self.pattern.work()
     }
 
     fn ranked(&self, rows: &[u32]) -> Vec<u32> {
@@ -134,7 +145,11 @@ impl Latent {
         let mut added = vec![0.0; x.nrows()];
         kernel.diag(x, &mut added);
         match jitter {
-            Jitter::Relative(part) => added.iter_mut().for_each(|own| *own *= part),
+            Jitter::Relative(part) => {
+                let mean = added.iter().sum::<f64>() / added.len().max(1) as f64;
+                let raised = |own: f64| if own > NOTHING * mean { own } else { mean };
+                added.iter_mut().for_each(|own| *own = part * raised(*own));
+            }
             Jitter::Absolute(all) => added.fill(all),
         }
         let (pattern, plan) = (Arc::clone(&coupled.pattern), Arc::clone(&coupled.plan));
@@ -146,9 +161,11 @@ impl Latent {
         if plan.rows() != x.nrows() {
             return Err(Error::shape("rows of a plan", x.nrows().to_string(), plan.rows()));
         }
-        for first in (0..plan.blocks()).step_by(ROUND) {
+        let largest = (0..plan.blocks()).map(|own| plan.block(own).rows.len()).max().unwrap_or(1);
+        let round = (WAITING / (largest * largest)).max(1);
+        for first in (0..plan.blocks()).step_by(round) {
             watch()?;
-            let own = (first..plan.blocks().min(first + ROUND)).into_par_iter();
+            let own = (first..plan.blocks().min(first + round)).into_par_iter();
             let own = own.map_init(
                 || (Factored::new(false), Mat::new()),
                 |(scratch, sides), block| {
@@ -183,9 +200,16 @@ impl Latent {
     }
 
     /// Returns the variances at the rows, with what [`Latent::slopes`] needs.
-    pub fn variances(&self, sited: &Sited) -> (Vec<f64>, SelectedInverse) {
-        let inverse = sited.factor.inverse();
-        (self.coupled.by_row(&inverse.diagonal()), inverse)
+    ///
+    /// # Errors
+    /// Those of `watch`.
+    pub fn variances(
+        &self,
+        sited: &Sited,
+        watch: &dyn Fn() -> Result<()>,
+    ) -> Result<(Vec<f64>, SelectedInverse)> {
+        let inverse = sited.factor.inverse(watch)?;
+        Ok((self.coupled.by_row(&inverse.diagonal()), inverse))
     }
 
     /// Returns the slopes of the log normaliser of fixed factors in the kernel's parameters.
@@ -212,7 +236,7 @@ impl Latent {
             || (Scratch::new(true), Mat::new(), Mat::new()),
             |(scratch, e, turned), block, part: &mut Part| {
                 let n = block.rows.len();
-                scratch.own.renew(kernel, block.rows, rows, Mat::<f64>::new().as_ref())?;
+                renew(&mut scratch.own, kernel, block, rows)?;
                 sized(e, n, n);
                 inverse.of_clique(&own.ranked(block.rows), e.as_mut());
                 let mean = |i: usize| sited.mean[block.rows[i] as usize];
@@ -257,6 +281,22 @@ impl Latent {
     }
 }
 
+/// The covariance of the function at the rows of a block.
+fn renew(own: &mut Factored, kernel: &dyn Kernel, block: Block<'_>, rows: Rows<'_>) -> Result<()> {
+    let outcome = own.renew(kernel, block.rows, rows, Mat::<f64>::new().as_ref());
+    outcome.map_err(|error| match error {
+        Error::NotPositiveDefinite { size, pivot, jitter, .. } => Error::NotPositiveDefinite {
+            matrix: "K of neighbours",
+            size,
+            pivot,
+            jitter,
+            hint: "likely causes: rows that nearly follow from others under a very smooth kernel; a rougher kernel, such as \
+                   matern52, helps",
+        },
+        other => other,
+    })
+}
+
 /// V_RᵀV_R of a block, the lower triangle, and its part of log |Q|.
 fn precision(
     kernel: &dyn Kernel,
@@ -266,7 +306,7 @@ fn precision(
     sides: &mut Mat<f64>,
 ) -> Result<(Mat<f64>, f64)> {
     let n = block.rows.len();
-    own.renew(kernel, block.rows, rows, Mat::<f64>::new().as_ref())?;
+    renew(own, kernel, block, rows)?;
     let l = own.factor.l.as_ref();
     let responding = || (0..n).filter(|j| block.responds[*j]);
     sized(sides, n, responding().count());
@@ -296,17 +336,19 @@ impl Fields {
         let (mut means, mut variances) = (Mat::zeros(n, p), Mat::zeros(n, p));
         for start in (0..n).step_by(PLACES) {
             let links = self.nearest.links(x.subrows(start, PLACES.min(n - start)))?;
-            let of = |work: &mut Vec<f64>, link: &super::nearest::Link| -> Vec<f64> {
-                let rows = |(row, b): &(u32, f64)| (self.coupled.ranks[*row as usize], *b);
-                let form = |own: &Sited| own.factor.form(link.rows.iter().map(rows), work);
-                self.all.iter().map(form).collect()
+            let of = |work: &mut Mat<f64>, part: &[Link]| -> Vec<Vec<f64>> {
+                let rank = |(row, b): &(u32, f64)| (self.coupled.ranks[*row as usize], *b);
+                let vector = |link: &Link| link.rows.iter().map(rank).collect();
+                let vectors: Vec<Vec<(u32, f64)>> = part.iter().map(vector).collect();
+                self.all.iter().map(|own| own.factor.forms(&vectors, work)).collect()
             };
-            let work = || vec![0.0; self.coupled.ranks.len()];
-            let forms: Vec<_> = links.par_iter().map_init(work, of).collect();
-            for (i, (link, forms)) in links.iter().zip(&forms).enumerate() {
+            let work = || Mat::zeros(self.coupled.ranks.len(), TOGETHER);
+            let forms: Vec<_> = links.par_chunks(TOGETHER).map_init(work, of).collect();
+            for (i, link) in links.iter().enumerate() {
                 for t in 0..p {
                     means[(start + i, t)] = link.fixed[t];
-                    variances[(start + i, t)] = link.variance + forms[t];
+                    variances[(start + i, t)] =
+                        link.variance + forms[i / TOGETHER][t][i % TOGETHER];
                 }
             }
         }
@@ -352,24 +394,27 @@ impl Fields {
     ) -> Result<Vec<Mat<f64>>> {
         let joint = self.nearest.joint(x)?;
         let n = self.coupled.ranks.len();
-        let one = |own: &Sited| {
-            let apart = own.factor.drawn(normal(n, samples));
-            let (given, mut out) = (normal(x.nrows(), samples), Mat::zeros(x.nrows(), samples));
-            for s in 0..samples {
-                let apart = apart.col_as_slice(s);
-                let at = |row: u32| {
-                    let row = row as usize;
-                    own.mean[row] + apart[self.coupled.ranks[row] as usize]
-                };
-                for link in joint.links() {
-                    let by_rows: f64 = link.rows.iter().map(|(row, b)| b * at(*row)).sum();
-                    let by_places: f64 = link.earlier.iter().map(|(e, b)| b * out[(*e, s)]).sum();
-                    let own = link.variance.sqrt() * given[(link.place, s)];
-                    out[(link.place, s)] = by_rows + by_places + own;
+        let mut one = |own: &Sited| {
+            let mut out = Mat::zeros(x.nrows(), samples);
+            for first in (0..samples).step_by(TOGETHER) {
+                let count = TOGETHER.min(samples - first);
+                let (apart, given) = (own.factor.drawn(normal(n, count)), normal(x.nrows(), count));
+                for s in 0..count {
+                    let (apart, out) = (apart.col_as_slice(s), out.col_as_slice_mut(first + s));
+                    let at = |row: u32| {
+                        let row = row as usize;
+                        own.mean[row] + apart[self.coupled.ranks[row] as usize]
+                    };
+                    for link in joint.links() {
+                        let by_rows: f64 = link.rows.iter().map(|(row, b)| b * at(*row)).sum();
+                        let by_places: f64 = link.earlier.iter().map(|(e, b)| b * out[*e]).sum();
+                        let own = link.variance.sqrt() * given[(link.place, s)];
+                        out[link.place] = by_rows + by_places + own;
+                    }
                 }
             }
             out
         };
-        Ok(self.all.iter().map(one).collect())
+        Ok(self.all.iter().map(&mut one).collect())
     }
 }

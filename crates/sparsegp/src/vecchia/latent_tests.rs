@@ -86,11 +86,11 @@ fn the_function_given_factors_is_that_of_dense_matrices() {
         let (first, second) = factors(45);
         let with = Mat::from_fn(45, 45, |i, j| q[(i, j)] + if i == j { second[i] } else { 0.0 });
         let ((s, log_with), (_, log_q)) = (inverse(&with), inverse(&q));
-        let coupled = Arc::new(Coupled::new(Arc::new(plan)).unwrap());
+        let coupled = Arc::new(Coupled::new(Arc::new(plan), 1).unwrap());
         let prior = latent(&*own.kernel, &coupled, &own.x, *jitter);
         let found = prior.sited(&first, &second).unwrap();
         assert!((found.log_det - (log_with - log_q)).abs() < 1e-8, "{name}");
-        let (variances, _) = prior.variances(&found);
+        let (variances, _) = prior.variances(&found, &|| Ok(())).unwrap();
         for i in 0..45 {
             let mean: f64 = (0..45).map(|j| s[(i, j)] * first[j]).sum();
             assert!((found.mean[i] - mean).abs() < 1e-8 * (1.0 + mean.abs()), "{name}");
@@ -104,11 +104,11 @@ fn with_all_rows_for_neighbours_it_is_the_prior_itself() {
     for (inputs, name) in KERNELS {
         let own = Problem::new(name, 30, *inputs);
         let k = raised(&*own.kernel, &own.x, JITTERS[0]);
-        let coupled = Arc::new(Coupled::new(Arc::new(own.plan(30))).unwrap());
+        let coupled = Arc::new(Coupled::new(Arc::new(own.plan(30)), 1).unwrap());
         let prior = latent(&*own.kernel, &coupled, &own.x, JITTERS[0]);
         let nothing = prior.sited(&[0.0; 30], &[0.0; 30]).unwrap();
         assert!(nothing.log_det.abs() < 1e-9, "{name}");
-        let (variances, _) = prior.variances(&nothing);
+        let (variances, _) = prior.variances(&nothing, &|| Ok(())).unwrap();
         (0..30).for_each(|i| assert!((variances[i] / k[(i, i)] - 1.0).abs() < 1e-8, "{name}"));
         // m and S of a place, from normal rows
         let (first, second) = factors(30);
@@ -141,7 +141,7 @@ fn with_all_rows_for_neighbours_it_is_the_prior_itself() {
 fn slopes_are_those_of_differences() {
     for ((inputs, name), jitter) in KERNELS.iter().zip(JITTERS.iter().cycle()) {
         let own = Problem::new(name, 40, *inputs);
-        let coupled = Arc::new(Coupled::new(Arc::new(own.plan(5))).unwrap());
+        let coupled = Arc::new(Coupled::new(Arc::new(own.plan(5)), 1).unwrap());
         let (first, second) = factors(40);
         let value = |kernel: &dyn Kernel| {
             let sited = latent(kernel, &coupled, &own.x, *jitter).sited(&first, &second).unwrap();
@@ -149,7 +149,7 @@ fn slopes_are_those_of_differences() {
         };
         let prior = latent(&*own.kernel, &coupled, &own.x, *jitter);
         let sited = prior.sited(&first, &second).unwrap();
-        let (_, inverse) = prior.variances(&sited);
+        let (_, inverse) = prior.variances(&sited, &|| Ok(())).unwrap();
         let slopes = prior.slopes(&sited, &inverse, &|| Ok(())).unwrap();
         for (k, slope) in slopes.iter().enumerate() {
             let moved = |by: f64| {
@@ -181,7 +181,7 @@ fn slopes_are_those_of_differences() {
 #[test]
 fn draws_have_the_joint_law() {
     let own = Problem::new(KERNELS[2].1, 60, 2);
-    let coupled = Arc::new(Coupled::new(Arc::new(own.plan(8))).unwrap());
+    let coupled = Arc::new(Coupled::new(Arc::new(own.plan(8)), 1).unwrap());
     let prior = latent(&*own.kernel, &coupled, &own.x, JITTERS[0]);
     let (first, second) = factors(60);
     let other: Vec<f64> = second.iter().map(|own| own.abs() + 0.2).collect();
@@ -215,6 +215,48 @@ fn draws_have_the_joint_law() {
         for (i, own) in centre.iter().enumerate() {
             let z = own / (samples as f64 * joint[l][(i, i)]).sqrt();
             assert!(z.abs() < 4.5, "{z}");
+        }
+    }
+}
+
+/// Where the prior has no variance nothing is learnt, and nothing fails.
+#[test]
+fn rows_without_prior_variance_are_certain() {
+    let kernel = parse("linear(variance=0.7)", crate::kernels::Inputs::unnamed(2)).unwrap();
+    let x = Mat::from_fn(
+        25,
+        2,
+        |i, q| if q == 0 { (i / 5) as f64 - 2.0 } else { (i % 5) as f64 - 2.0 },
+    );
+    let plan = Plan::new(x.as_ref(), Metric::of(&*kernel, 2), 8);
+    let coupled = Arc::new(Coupled::new(Arc::new(plan), 1).unwrap());
+    let prior = latent(&*kernel, &coupled, &x, Jitter::Relative(1e-6));
+    let (first, second) = factors(25);
+    let second: Vec<f64> = second.iter().map(|own| own.abs()).collect();
+    let sited = prior.sited(&first, &second).unwrap();
+    let (variances, inverse) = prior.variances(&sited, &|| Ok(())).unwrap();
+    assert!(sited.mean[12].abs() < 1e-4 && variances[12] < 1e-4);
+    assert!(variances.iter().all(|own| *own > 0.0));
+    let slopes = prior.slopes(&sited, &inverse, &|| Ok(())).unwrap();
+    assert!(slopes.iter().all(|own| own.is_finite()));
+}
+
+/// One row, and one neighbour, are enough.
+#[test]
+fn few_rows_are_enough() {
+    for (rows, neighbours) in [(1, 1), (2, 1), (9, 1)] {
+        let own = Problem::new(KERNELS[2].1, rows, 2);
+        let coupled = Arc::new(Coupled::new(Arc::new(own.plan(neighbours)), 1).unwrap());
+        let prior = latent(&*own.kernel, &coupled, &own.x, JITTERS[0]);
+        let sited = prior.sited(&vec![0.7; rows], &vec![1.3; rows]).unwrap();
+        let fields = prior.into_fields(vec![sited]).unwrap();
+        let (mean, variance) = fields.marginals(own.x.as_ref()).unwrap();
+        assert!(mean[(0, 0)] > 0.0 && variance[(0, 0)] < 2.3);
+        if rows == 1 {
+            let v = 1.0 / (1.0 / (2.3 * 1.002) + 1.3);
+            let b = 1.0 / 1.002;
+            assert!((mean[(0, 0)] - 0.7 * v * b).abs() < 1e-10);
+            assert!((variance[(0, 0)] - (2.3 * (1.0 - b) + b * b * v)).abs() < 1e-10);
         }
     }
 }

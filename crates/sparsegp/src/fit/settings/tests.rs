@@ -225,6 +225,7 @@ fn auto_is_one_of_several() {
     assert_eq!(of(&["titsias2025"], 100), ["titsias2025"]);
     assert_eq!(of(&["titsias2025"], 3000), ["titsias2025", "svgp2025"]);
     assert_eq!(of(&["tvgp"], 100), ["tsvgp"]);
+    assert_eq!(of(&["vecchia"], 3000), ["vecchia"]);
     assert!(of(&[], 3000).len() > 5);
 }
 

@@ -192,6 +192,7 @@ pub fn possible(asked: &str, taken: &[&str], rows: usize, way: Way) -> Result<Ve
         ("svgp2025", "titsias2025", way),
         ("tsvgp", "tsvgp", whole),
         ("tsvgp", "tvgp", whole),
+        ("vecchia", "vecchia", whole),
         ("svgp", "svgp", way),
     ];
     let many = rows > AUTO_WHOLE && !way.full_batch;

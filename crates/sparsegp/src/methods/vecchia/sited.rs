@@ -6,14 +6,17 @@ use crate::data::InMemory;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::kernels::{Kernel, place_of};
-use crate::linalg::{Mat, MatRef};
+use crate::linalg::{Jitter, Mat, MatRef};
 use crate::markov::Marginals;
 use crate::methods::{Diagnostics, Evaluation};
 use crate::model::{Conditional, Model, Moments};
-use crate::vecchia::{Copies, Coupled, Fields, Latent, Plan, Sited};
+use crate::vecchia::{Copies, Coupled, Fields, Latent, Metric, Plan, Sited};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use std::sync::Arc;
+
+/// What is added to every prior variance, as a part of it.
+const JITTER: Jitter = Jitter::Relative(1e-6);
 
 /// What a row contributes.
 pub(super) const BOUND: &dyn Bound = &Hensman;
@@ -53,15 +56,21 @@ impl Places {
 }
 
 /// The prior of the latent functions of a model at its rows.
-struct Field {
+struct Field<'a> {
+    engine: &'a dyn Engine,
     rows: InMemory,
     mean: Mat<f64>,
     /// One for each kernel.
     priors: Vec<(Places, Latent)>,
 }
 
-impl Field {
-    fn new(method: &Vecchia, model: &Model, engine: &dyn Engine, rows: InMemory) -> Result<Self> {
+impl<'a> Field<'a> {
+    fn new(
+        method: &Vecchia,
+        model: &Model,
+        engine: &'a dyn Engine,
+        rows: InMemory,
+    ) -> Result<Self> {
         let mut mean = Mat::zeros(rows.x.nrows(), model.latents(rows.y.ncols()));
         model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
         let held = engine.shelf().copy::<Held>();
@@ -71,19 +80,15 @@ impl Field {
             let x = places.x.as_ref();
             let metric = method.metric(&**kernel, x.ncols())?;
             let held = held.as_ref().and_then(|held| held.0.get(index));
-            let coupled = match held.filter(|(own, rows)| is_of(own, *rows, method, x)) {
+            let own = match held.filter(|(own, rows)| is_of(own, *rows, method, x)) {
                 Some((own, _)) => Arc::clone(own),
-                None => Arc::new(Coupled::new(Arc::new(Plan::new(
-                    x,
-                    metric,
-                    method.latent_neighbours(),
-                )))?),
+                None => coupled(method, model, x, metric, rows.y.ncols())?,
             };
             let watch = || engine.go_on();
-            let latent = Latent::new(&**kernel, coupled, x, model.jitter, &watch)?;
+            let latent = Latent::new(&**kernel, own, x, JITTER, &watch)?;
             priors.push((places, latent));
         }
-        Ok(Self { rows, mean, priors })
+        Ok(Self { engine, rows, mean, priors })
     }
 
     fn prior(&self, latent: usize) -> &(Places, Latent) {
@@ -97,7 +102,7 @@ impl Field {
     }
 }
 
-impl sites::Prior for Field {
+impl sites::Prior for Field<'_> {
     fn rows(&self) -> &InMemory {
         &self.rows
     }
@@ -113,7 +118,7 @@ impl sites::Prior for Field {
     fn marginals(&self, latent: usize, own: &sites::Factors) -> Result<Marginals> {
         let (places, prior) = self.prior(latent);
         let sited = self.sited(latent, own)?;
-        let (at_places, _) = prior.variances(&sited);
+        let (at_places, _) = prior.variances(&sited, &|| self.engine.go_on())?;
         let n = own.noise.len();
         let (first, second) = (own.first(), own.second());
         let mean = Mat::from_fn(n, 1, |i, _| sited.mean[places.of(i)]);
@@ -122,6 +127,18 @@ impl sites::Prior for Field {
         let rest = (0..n).map(|i| 1.0 - second[i] * variance[i]).collect();
         Ok(Marginals { mean, variance, alpha, rest, log_det: sited.log_det })
     }
+}
+
+/// The neighbours of places for a kernel of a model with so many targets.
+fn coupled(
+    method: &Vecchia,
+    model: &Model,
+    x: MatRef<f64>,
+    metric: Metric,
+    targets: usize,
+) -> Result<Arc<Coupled>> {
+    let plan = Plan::new(x, metric, method.latent_neighbours());
+    Ok(Arc::new(Coupled::new(Arc::new(plan), model.latents(targets))?))
 }
 
 fn is_of(own: &Coupled, rows: u64, method: &Vecchia, x: MatRef<f64>) -> bool {
@@ -154,8 +171,7 @@ pub(super) fn hold(
             continue;
         }
         changed = true;
-        let coupled = Coupled::new(Arc::new(Plan::new(x, metric, method.latent_neighbours())))?;
-        all.push((Arc::new(coupled), fingerprint(x)));
+        all.push((coupled(method, model, x, metric, rows.y.ncols())?, fingerprint(x)));
     }
     if changed {
         engine.shelf().put(Held(all));
@@ -185,7 +201,7 @@ pub(super) fn evaluate(
         let start: usize = model.kernels[..index].iter().map(|kernel| kernel.num_params()).sum();
         let (_, prior) = field.prior(l);
         let sited = field.sited(l, own)?;
-        let (_, inverse) = prior.variances(&sited);
+        let (_, inverse) = prior.variances(&sited, &go_on)?;
         let slopes = prior.slopes(&sited, &inverse, &go_on)?;
         parts.kernel[start..].iter_mut().zip(&slopes).for_each(|(sum, own)| *sum += own);
     }
@@ -227,7 +243,7 @@ impl Known {
 }
 
 /// What the other sites say of the function at every row: the marginal without the row's own factor.
-fn left_out(field: &Field, factors: &[sites::Factors]) -> Result<Moments> {
+fn left_out(field: &Field<'_>, factors: &[sites::Factors]) -> Result<Moments> {
     let (n, latents) = (field.mean.nrows(), field.mean.ncols());
     let (mut mean, mut variance) = (Mat::zeros(n, latents), Mat::zeros(n, latents));
     for (l, own) in factors.iter().enumerate() {

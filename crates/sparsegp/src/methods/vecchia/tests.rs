@@ -91,7 +91,7 @@ fn gaussian_noise_in_the_latent_form_is_exact_with_all_rows_for_neighbours() {
     let data = rows(2, |x, r| x.sin() + 0.1 * r as f64);
     let engine = Cpu::default();
     let exact = model("exact", kernel, likelihood, 2, 1e-6);
-    let own = model("vecchia(neighbours=54, latent=true)", kernel, likelihood, 2, 1e-6);
+    let own = model("vecchia(neighbours=60, latent=true)", kernel, likelihood, 2, 1e-6);
     let right = exact.evaluate(&engine, &counted(&data)).unwrap();
     let found = own.evaluate(&engine, &data).unwrap();
     close(found.value, right.value, 1e-5, "evidence");
@@ -125,7 +125,7 @@ fn with_all_rows_for_neighbours_the_bound_is_that_of_dense_sites() {
     for (likelihood, kernels, target, columns) in CASES {
         let data = rows(*columns, target);
         let dense_rows = counted(&data);
-        let mut dense = model("tvgp", kernels, likelihood, *columns, 1e-5);
+        let mut dense = model("tvgp", kernels, likelihood, *columns, 1e-6);
         let method = Tvgp::of(dense.method).unwrap();
         for _ in 0..400 {
             let mut look = method.look(&dense, &dense_rows).unwrap();
@@ -134,7 +134,7 @@ fn with_all_rows_for_neighbours_the_bound_is_that_of_dense_sites() {
         }
         let engine = Cpu::default();
         let right = dense.evaluate(&engine, &dense_rows).unwrap();
-        let own = model("vecchia(neighbours=54)", kernels, likelihood, *columns, 1e-5);
+        let own = model("vecchia(neighbours=60)", kernels, likelihood, *columns, 1e-5);
         let found = own.evaluate(&engine, &data).unwrap();
         // rows at the same place have one jitter here and one each there
         close(found.value, right.value, 2e-5, likelihood);
@@ -194,6 +194,43 @@ fn slopes_are_those_of_differences() {
             slot += 1;
         }
     }
+}
+
+/// Rows whose targets are missing are rows that are not there, a mean function is learnt, and threads change no bit.
+#[test]
+fn missing_targets_mean_functions_and_threads() {
+    let (likelihood, kernels, target, _) = CASES[0];
+    let mut data = rows(1, target);
+    let gone: Vec<usize> = (0..ROWS).filter(|i| i % 6 == 2).collect();
+    let left: Vec<usize> = (0..ROWS).filter(|i| i % 6 != 2).collect();
+    let engine = Cpu::default();
+    let mut own = model("vecchia(neighbours=60)", kernels, likelihood, 1, 1e-6);
+    own.mean = crate::means::by_name("constant", 2, 1).unwrap();
+    let right = own.evaluate(&engine, &data.picked(&left)).unwrap();
+    gone.iter().for_each(|i| data.y[(*i, 0)] = f64::NAN);
+    let found = own.evaluate(&engine, &data).unwrap();
+    close(found.value, right.value, 1e-8, "bound");
+    for (a, b) in found.gradient.iter().zip(&right.gradient) {
+        close(*a, *b, 1e-5, "slope");
+    }
+    let before = own.params().into_iter().take_while(|own| !own.0.starts_with("mean"));
+    let index: usize = before.map(|(_, own)| own.len()).sum();
+    let at = |by: f64| {
+        let mut moved = own.clone();
+        let mut params = moved.params_mut();
+        let (_, param) = params.iter_mut().find(|own| own.0.starts_with("mean")).unwrap();
+        param.value_mut()[0] += by;
+        drop(params);
+        moved.evaluate(&engine, &data).unwrap().value
+    };
+    let slope = (at(1e-4) - at(-1e-4)) / 2e-4;
+    close(found.gradient[index], slope, 1e-5, "slope of the mean");
+    assert!(slope.abs() > 0.1, "{slope}");
+    let with = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| own.evaluate(&engine, &data).unwrap().gradient)
+    };
+    assert_eq!(with(1), with(3));
 }
 
 #[test]
