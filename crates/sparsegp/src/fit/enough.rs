@@ -25,6 +25,8 @@ const PART: usize = 2;
 /// Rows times latent functions up to which inference without points is affordable.
 const AFFORDABLE: usize = 1000;
 
+/// Rows up to which no neighbours are taken: there is little to gain.
+const FEW: usize = 500;
 /// How many times as much as points neighbours may cost where points are too few in any case.
 const DEARER: f64 = 4.0;
 /// Evaluations until a training by neighbours ends, about, and passes over the rows in each: steps of the sites, with a
@@ -81,16 +83,11 @@ pub(super) fn finer(
     if needed <= first.inducing {
         return Ok(None);
     }
-    let alone = methods::find("tvgp")?;
-    if needed > n / PART && n * latents <= AFFORDABLE && alone.method.check(&trial.model).is_ok() {
-        let reason = format!(
-            "{}; no inducing points, as more than half of the {n} rows would have to be some",
-            known.why
-        );
-        return Ok(Some((Choice { entry: alone, inducing: 0, reason }, None)));
-    }
     let near = methods::find("vecchia")?;
-    if near.method.check(&trial.model).is_ok() && nearer(trial, options, known, needed, most) {
+    if n > FEW
+        && near.method.check(&trial.model).is_ok()
+        && nearer(trial, options, known, needed, most)
+    {
         let reason = format!(
             "{}; nearest neighbours, as {} inducing points would be needed",
             known.why,
@@ -100,6 +97,14 @@ pub(super) fn finer(
     }
     if !whole {
         return Ok(None);
+    }
+    let alone = methods::find("tvgp")?;
+    if needed > n / PART && n * latents <= AFFORDABLE && alone.method.check(&trial.model).is_ok() {
+        let reason = format!(
+            "{}; no inducing points, as more than half of the {n} rows would have to be some",
+            known.why
+        );
+        return Ok(Some((Choice { entry: alone, inducing: 0, reason }, None)));
     }
     let warning = (needed > most).then(|| {
         format!(
