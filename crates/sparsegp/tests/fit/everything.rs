@@ -171,7 +171,10 @@ fn walk(pairs: impl Iterator<Item = (String, String)>, odd: &[Odd]) {
     let mut faults = Vec::new();
     for (method, likelihood) in pairs {
         for &odd in odd {
-            if let Some(what) = fault(&method, &likelihood, odd) {
+            let began = std::time::Instant::now();
+            let found = fault(&method, &likelihood, odd);
+            eprintln!("TIMED {:.2} {method} {likelihood} {odd:?}", began.elapsed().as_secs_f64());
+            if let Some(what) = found {
                 faults.push(format!("{method}, {likelihood}, {odd:?}: {what}"));
             }
         }
