@@ -26,34 +26,6 @@ pub fn log_add_exp(a: f64, b: f64) -> f64 {
     if top == f64::NEG_INFINITY { top } else { top + (-(a - b).abs()).exp().ln_1p() }
 }
 
-/// log Σ weᵃ of numbers a with weights w ≥ 0 that come one by one: one exponential each.
-#[derive(Clone, Copy, Debug)]
-pub struct LogSum {
-    top: f64,
-    /// Σ w exp(a − top).
-    sum: f64,
-}
-
-impl LogSum {
-    /// Of nothing.
-    pub const NONE: Self = Self { top: f64::NEG_INFINITY, sum: 0.0 };
-
-    /// Takes in a number.
-    pub fn add(&mut self, a: f64, weight: f64) {
-        if a > self.top {
-            self.sum = self.sum * (self.top - a).exp() + weight;
-            self.top = a;
-        } else if a != f64::NEG_INFINITY {
-            self.sum += weight * (a - self.top).exp();
-        }
-    }
-
-    /// Returns the logarithm of the sum.
-    pub fn value(&self) -> f64 {
-        self.top + self.sum.ln()
-    }
-}
-
 /// Density of the standard normal.
 pub fn normal_density(x: f64) -> f64 {
     (-0.5 * x * x).exp() / TAU.sqrt()

@@ -4,9 +4,9 @@
 //! narrower than f is uncertain, panels that become narrow around its peaks take its place ([`panels`]).
 
 use super::Support;
-use super::multi::invert;
+use super::multi::{LogSum, invert};
 use super::panels;
-use crate::special::{HALF_LOG_TAU, LogSum, log_add_exp, normal_density};
+use crate::special::{HALF_LOG_TAU, log_add_exp, normal_density};
 
 /// Standard deviations to either side; what lies beyond has probability 2·10⁻¹⁹.
 pub const REACH: f64 = 9.0;
@@ -187,21 +187,21 @@ pub fn log_expectation(
         return panelled();
     }
     if kinks[0].is_some() {
-        let mut total = LogSum::NONE;
+        let mut total = LogSum::EMPTY;
         graded(low, high, kinks, pole / deviation, |x, w| {
             total.add(g(mean + deviation * x)[0] - 0.5 * x * x, w);
         });
-        return total.value() - HALF_LOG_TAU;
+        return total.ln() - HALF_LOG_TAU;
     }
     let mut step = first_step(deviation, pole);
     let sum = |step: f64, offset: f64| {
         let n = ((high - low) / step).ceil() as i64;
-        let mut total = LogSum::NONE;
+        let mut total = LogSum::EMPTY;
         for j in 0..=n {
             let x = low + offset + step * j as f64;
             total.add(g(mean + deviation * x)[0] - 0.5 * x * x, 1.0);
         }
-        total.value() - HALF_LOG_TAU
+        total.ln() - HALF_LOG_TAU
     };
     let mut total = sum(step, 0.0);
     let mut last = total + step.ln();
