@@ -119,7 +119,7 @@ fn paths_and_slices_sample_any_likelihood() {
         ("yacht.csv", "hmc-augmented", "--likelihood laplace --kernel 'rbf(ard=false)'"),
         ("heart.csv --classes", "metropolis", "--kernel 'rbf(ard=false)'"),
     ] {
-        let fit = format!("fit {table} --target y --split 0.7 --method {method} {more} {chains}");
+        let fit = format!("fit {table} --target y --split 0.85 --method {method} {more} {chains}");
         let fitted = folder.ok(&format!("{fit} -o m.gp"));
         assert!(fitted.out.contains("2 of 10 draws"), "{}", fitted.out);
         assert_eq!(more.contains("hyper"), fitted.out.contains("likelihood.variance "), "{fit}");

@@ -19,7 +19,7 @@ fn killed_and_resumed(method: &str) {
     let folder = Folder::new();
     folder.write("p.csv", plane(900));
     // The learning rate falls until the last epoch: both runs are to have as many.
-    let epochs = 20;
+    let epochs = 10;
     let fit = |epochs: usize, checkpoint: &str, model: &str| {
         format!(
             "fit p.csv --target y --features a,b --method {method} --inducing 20 --batch 50 \
