@@ -179,6 +179,7 @@ class Ticking:
         self.thread.join()
 
 
+@pytest.mark.alone
 def test_other_threads_run_while_a_model_is_fitted():
     x, y = problem(500)
     with Ticking() as other:
@@ -191,6 +192,7 @@ def test_other_threads_run_while_a_model_is_fitted():
     assert model.stopped_ and not model.converged_
 
 
+@pytest.mark.alone
 def test_other_threads_run_while_a_model_predicts():
     x, y = problem(500)
     model = GPRegressor(method="exact", max_iter=2).fit(x, y)
@@ -433,6 +435,7 @@ print("done")
     assert script(text) == "done\n"
 
 
+@pytest.mark.alone
 @linux
 def test_ctrl_c_ends_a_fit_and_the_best_state_stays():
     # each would go on for hours; the signal comes while an evaluation is being computed
@@ -708,6 +711,7 @@ def test_huge_and_tiny_numbers_do_not_crash():
             assert np.isfinite(mean).all() and not np.isnan(std).any(), scale
 
 
+@pytest.mark.alone
 @linux
 def test_many_rows_are_predicted_in_parts():
     # of a million rows by 150: 1.2 GB if they were made at once
@@ -747,6 +751,7 @@ print("done")
 # -- long lives --------------------------------------------------------------------------------
 
 
+@pytest.mark.alone
 @linux
 def test_nothing_leaks():
     text = (
@@ -844,6 +849,7 @@ print((min(sizes[-10:]) - min(sizes[:10])) / 2**20)
     assert grown < 2, grown
 
 
+@pytest.mark.alone
 def test_the_end_of_the_process_is_quiet():
     # fits in threads that nobody waits for, models that live until the end
     text = (
@@ -913,6 +919,7 @@ def test_counts_that_are_all_zero_are_not_certain() -> None:
     assert (mean > 0.2 / 50).all() and (mean < 4 / 50).all() and (std > np.sqrt(0.2 / 50)).all()
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
 def test_ctrl_c_ends_chains_of_a_density():
     # whatever other tests have made of the handler

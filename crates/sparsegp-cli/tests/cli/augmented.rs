@@ -13,14 +13,20 @@ fn folder() -> Folder {
 #[test]
 fn coordinate_ascent_and_stochastic_steps_learn_what_svgp_learns() {
     let folder = folder();
-    for method in ["cavi", "cavi-full", "svi"] {
-        let fitted = folder.json(&format!("{HEART} --method {method} -o {method}.gp"));
+    // what counts is that they are there
+    let quick = "--pilot 0 --inducing 30 --max-iterations 10";
+    for (method, more) in [
+        ("cavi", quick),
+        ("cavi-full", "--pilot 0 --max-iterations 10"),
+        ("svi", "--inducing 30 --epochs 10"),
+    ] {
+        let fitted = folder.json(&format!("{HEART} --method {method} {more} -o {method}.gp"));
         // the logistic likelihood is the default where one with local variables is needed
         assert!(fitted.to_string().contains("\"link\":\"logit\""), "{fitted}");
         let run = folder.ok(&format!("score {method}.gp heart.csv"));
         assert!(run.out.contains("accuracy"), "{}", run.out);
     }
-    let several = folder.ok(&format!("{HEART} --method cavi --likelihood svm"));
+    let several = folder.ok(&format!("{HEART} --method cavi --likelihood svm {quick}"));
     assert!(several.out.contains("svm"), "{}", several.out);
 }
 
@@ -113,7 +119,7 @@ fn paths_and_slices_sample_any_likelihood() {
         ("yacht.csv", "hmc-augmented", "--likelihood laplace --kernel 'rbf(ard=false)'"),
         ("heart.csv --classes", "metropolis", "--kernel 'rbf(ard=false)'"),
     ] {
-        let fit = format!("fit {table} --target y --split 0.7 --method {method} {more} {chains}");
+        let fit = format!("fit {table} --target y --split 0.85 --method {method} {more} {chains}");
         let fitted = folder.ok(&format!("{fit} -o m.gp"));
         assert!(fitted.out.contains("2 of 10 draws"), "{}", fitted.out);
         assert_eq!(more.contains("hyper"), fitted.out.contains("likelihood.variance "), "{fit}");
@@ -143,7 +149,7 @@ fn paths_and_slices_sample_any_likelihood() {
 fn draws_are_joint_and_in_the_datas_units() {
     let folder = folder();
     folder.write("yacht.csv", bundled("yacht.csv.gz"));
-    folder.ok("fit yacht.csv --target y --split 0.3 -o m.gp");
+    folder.ok("fit yacht.csv --target y --split 0.3 --max-iterations 20 -o m.gp");
     folder.ok("predict m.gp yacht.csv -o p.csv");
     let run = folder.ok("sample m.gp yacht.csv --draws 200 --id y -o d.csv.gz");
     assert!(run.out.contains("200 draws for 308 rows"), "{}", run.out);
@@ -213,7 +219,8 @@ fn hyperparameters_are_sampled_on_request() {
 #[test]
 fn chains_go_on_from_their_checkpoint() {
     let folder = folder();
-    let fit = format!("{HEART} --method gibbs --chains 2 --draws 30 --burn-in 10");
+    let quick = "--pilot 0 --max-iterations 3";
+    let fit = format!("{HEART} --method gibbs --chains 2 --draws 30 --burn-in 10 {quick}");
     folder.ok(&format!("{fit} -o whole.gp"));
     folder.ok("predict whole.gp heart.csv -o whole.csv");
     // fewer draws stand for an interruption

@@ -19,7 +19,7 @@ fn killed_and_resumed(method: &str) {
     let folder = Folder::new();
     folder.write("p.csv", plane(900));
     // The learning rate falls until the last epoch: both runs are to have as many.
-    let epochs = 20;
+    let epochs = 10;
     let fit = |epochs: usize, checkpoint: &str, model: &str| {
         format!(
             "fit p.csv --target y --features a,b --method {method} --inducing 20 --batch 50 \
@@ -353,10 +353,10 @@ fn sites_without_inducing_points_are_trained_saved_and_used() {
 fn a_killed_training_on_all_rows_goes_on_to_the_same_bits() {
     for method in ["titsias2025", "tsvgp --full-batch --likelihood student-t"] {
         let folder = Folder::new();
-        folder.write("p.csv", plane(900));
+        folder.write("p.csv", plane(600));
         let fit = |checkpoint: &str, model: &str| {
             format!(
-                "fit p.csv --target y --features a,b --method {method} --inducing 60 --max-iterations 60 \
+                "fit p.csv --target y --features a,b --method {method} --inducing 60 --max-iterations 40 \
                  --checkpoint {checkpoint} --checkpoint-every 0 -o {model}"
             )
         };

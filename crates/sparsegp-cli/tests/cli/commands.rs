@@ -186,7 +186,7 @@ fn every_command_explains_itself_and_quiet_is_quiet() {
 fn who_reads_only_the_beginning_is_no_failure() {
     let folder = Folder::new();
     folder.write("p.csv", plane(3000));
-    folder.ok("fit p.csv --target y --features a --inducing 5 --max-iterations 3 -o m.safetensors");
+    folder.ok("fit p.csv --target y --features a --inducing 5 --pilot 0 --max-iterations 3 -o m.safetensors");
     let mut child = folder
         .command("predict m.safetensors p.csv --threads 1")
         .stdout(std::process::Stdio::piped())

@@ -50,7 +50,7 @@ fn inputs_are_ranked_and_their_effects_drawn() {
 fn documents_for_machines_have_shares_and_effects() {
     let folder = Folder::new();
     folder.write("n.csv", table());
-    folder.ok("fit n.csv --target colour --ignore day,twice --max-iterations 60 -o m.st");
+    folder.ok("fit n.csv --target colour --ignore day,twice --pilot 0 --max-iterations 20 -o m.st");
     let found = folder.json("explain m.st n.csv --input n --points 5 --accumulated");
     assert_eq!(found["responses"], serde_json::json!(["p_blue", "p_green", "p_red"]));
     let effects = found["effects"].as_array().unwrap();

@@ -18,7 +18,7 @@ fn a_series_goes_on_after_its_last_row() {
     let folder = Folder::new();
     folder.write("sales.csv", weeks(150));
     folder.ok(
-        "fit sales.csv --target sales --method markov --kernel matern52+periodic -o m.safetensors",
+        "fit sales.csv --target sales --method markov --kernel matern52+periodic --max-iterations 20 -o m.safetensors",
     );
     let run =
         folder.ok("forecast m.safetensors sales.csv --horizon 4w --quantiles 0.1,0.9 --terms");

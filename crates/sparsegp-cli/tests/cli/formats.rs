@@ -123,7 +123,7 @@ fn an_existing_output_is_replaced_only_by_a_whole_one() {
 fn a_model_loads_without_its_data_wherever_it_goes() {
     let folder = Folder::new();
     folder.write("d.csv", bundled("airfoil.csv.gz"));
-    folder.ok("fit d.csv --target y --inducing 20 --max-iterations 5 -o a.safetensors");
+    folder.ok("fit d.csv --target y --inducing 20 --pilot 0 --max-iterations 5 -o a.safetensors");
     let before = folder.ok("predict a.safetensors d.csv").out;
     let other = Folder::new();
     other.write("b.safetensors", folder.bytes("a.safetensors"));

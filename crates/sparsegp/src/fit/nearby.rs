@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn auto_takes_neighbours_where_points_miss_what_rows_know() {
-        let options = FitOptions { kernel: "matern52".into(), ..FitOptions::default() };
+        let options = FitOptions { kernel: "matern52".into(), pilot: 400, ..FitOptions::default() };
         let method = |data: &Dataset, options: &FitOptions, restart: usize| {
             let start = prepare_start(data, options, &Cpu::default(), &mut (), restart);
             start.map(|own| (own.model.method.name(), own.reason)).expect("a start")

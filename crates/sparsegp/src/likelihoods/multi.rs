@@ -101,22 +101,41 @@ pub(super) fn uniform(rng: &mut dyn rand::Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
 }
 
-/// The point where an increasing function reaches `level`: doubling steps away from `start`, then
+/// Beyond, a quantile is infinite.
+const LARGEST: f64 = 1e300;
+
+/// Between two numbers: in the middle, or of one sign and of different sizes at the middle of their logarithms.
+fn between(low: f64, high: f64) -> f64 {
+    if low > 0.0 && high > 4.0 * low {
+        low.sqrt() * high.sqrt()
+    } else if high < 0.0 && low < 4.0 * high {
+        -((-low).sqrt() * (-high).sqrt())
+    } else {
+        0.5 * (low + high)
+    }
+}
+
+/// The point where an increasing function reaches `level`: steps away from `start` that grow by more and more, then
 /// regula falsi (Illinois), or halving where that is slow, down to rounding (10⁻¹³ of the smaller tail).
 pub(super) fn invert(start: f64, step: f64, level: f64, cdf: impl Fn(f64) -> f64) -> f64 {
     let rounding = 1e-13 * level.min(1.0 - level);
     let mut width = step.max(f64::MIN_POSITIVE);
     let first = cdf(start) - level;
     let (mut low, mut high) = ((start, first), (start, first));
-    while low.1 > 0.0 && width < 1e300 {
+    let mut factor = 1.0;
+    let mut wider = |width: f64| {
+        factor *= 2.0;
+        (factor * width).min(LARGEST)
+    };
+    while low.1 > 0.0 && low.0 > -LARGEST {
         high = low;
         low = (low.0 - width, cdf(low.0 - width) - level);
-        width *= 2.0;
+        width = wider(width);
     }
-    while high.1 < 0.0 && width < 1e300 {
+    while high.1 < 0.0 && high.0 < LARGEST {
         low = high;
         high = (high.0 + width, cdf(high.0 + width) - level);
-        width *= 2.0;
+        width = wider(width);
     }
     // the values that regula falsi uses; those of an end that stays are halved
     let (mut at_low, mut at_high) = (low.1, high.1);
@@ -129,7 +148,7 @@ pub(super) fn invert(start: f64, step: f64, level: f64, cdf: impl Fn(f64) -> f64
         let halve = gap > 0.5 * last || !(at_low < 0.0 && at_high > 0.0);
         last = if halve { f64::INFINITY } else { gap };
         let secant = (low.0 * at_high - high.0 * at_low) / (at_high - at_low);
-        let point = if halve { 0.5 * (low.0 + high.0) } else { secant };
+        let point = if halve { between(low.0, high.0) } else { secant };
         if !(point > low.0 && point < high.0) {
             if halve {
                 break;

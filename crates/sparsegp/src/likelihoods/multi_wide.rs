@@ -44,6 +44,8 @@ const LOW: f64 = -4.0;
 const HIGH: f64 = 37.0;
 /// Step in f: e^{−π²/0.3} = 5e-15.
 const STEP: f64 = 0.3;
+/// From here on e^{−a} is as good as 0.
+const NOTHING: f64 = 700.0;
 /// Below −[`LEVEL`] a bounded score is eᶠ, above [`LEVEL`] it is 1.
 const LEVEL: f64 = 40.0;
 /// Probabilities from here on have relative digits enough for their logarithm.
@@ -69,8 +71,8 @@ struct Class {
     deviation: f64,
     /// Nodes of f by their log s with weights, of a narrow one.
     nodes: Vec<(f64, f64)>,
-    /// Φ on the grid of f, of a wide one with a bounded score.
-    below: Vec<f64>,
+    /// log s and STEP·s′/s·Φ on the grid of f, of a wide one with a bounded score.
+    below: Vec<(f64, f64)>,
 }
 
 /// All of them.
@@ -115,7 +117,10 @@ impl<S: Score> Classes<S> {
                     (own.log_score(mean + deviation * z).0, h * normal_density(z))
                 }));
             } else if bounded {
-                class.below.extend(grid().map(|f| normal_cdf((f - mean) / deviation)));
+                class.below.extend(grid().map(|f| {
+                    let (log, slope) = own.log_score(f);
+                    (log, STEP * slope * normal_cdf((f - mean) / deviation))
+                }));
             }
             own.all.push(class);
         }
@@ -139,9 +144,11 @@ impl<S: Score> Classes<S> {
             let mut sums = [0.0; 2];
             for (log, w) in &class.nodes {
                 let a = (log - u).exp();
-                let value = w * (-a).exp();
-                sums[0] += value;
-                sums[1] += if value == 0.0 { 0.0 } else { a * value };
+                if a < NOTHING {
+                    let value = w * (-a).exp();
+                    sums[0] += value;
+                    sums[1] += a * value;
+                }
             }
             return sums;
         }
@@ -160,10 +167,13 @@ impl<S: Score> Classes<S> {
         // by parts: of exp(−a) and a exp(−a), a = s(f) e⁻ᵘ, their slopes by f times Φ
         let limit = (-t).exp();
         let (mut below, mut density) = (limit, t * limit);
-        for (f, normal) in grid().zip(&class.below) {
-            let (log, slope) = self.log_score(f);
+        for (log, weight) in &class.below {
             let a = (log - u).exp();
-            let change = STEP * slope * a * (-a).exp() * normal;
+            if a > NOTHING {
+                // and more so farther on, as scores rise
+                break;
+            }
+            let change = weight * a * (-a).exp();
             below += change;
             density -= change * (1.0 - a);
         }

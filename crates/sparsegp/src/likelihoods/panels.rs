@@ -2,6 +2,7 @@
 //! What the integrands need is places where panels end ([`ladder`]): an adaptive rule cannot find a peak that lies between all of its
 //! nodes.
 
+use super::multi::LogSum;
 use crate::special::log_add_exp;
 
 /// Half of the nodes of Gauss–Legendre with 16 points on [−1, 1], and their weights (Abramowitz & Stegun,
@@ -116,9 +117,9 @@ pub fn integrate(ends: &[f64], out: &mut [f64], mut g: impl FnMut(f64, &mut [f64
 /// log ∫ exp h(x) dx, likewise.
 pub fn log_integral(ends: &[f64], mut h: impl FnMut(f64) -> f64) -> f64 {
     let mut rule = |from: f64, to: f64| {
-        let mut total = f64::NEG_INFINITY;
-        panel(from, to, |x, w| total = log_add_exp(total, h(x) + w.ln()));
-        total
+        let mut total = LogSum::EMPTY;
+        panel(from, to, |x, w| total.add(h(x), w));
+        total.ln()
     };
     let mut size = f64::NEG_INFINITY;
     let mut open = Vec::with_capacity(2 * ends.len());

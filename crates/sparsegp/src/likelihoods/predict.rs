@@ -4,7 +4,7 @@
 //! narrower than f is uncertain, panels that become narrow around its peaks take its place ([`panels`]).
 
 use super::Support;
-use super::multi::invert;
+use super::multi::{LogSum, invert};
 use super::panels;
 use crate::special::{HALF_LOG_TAU, log_add_exp, normal_density};
 
@@ -187,21 +187,21 @@ pub fn log_expectation(
         return panelled();
     }
     if kinks[0].is_some() {
-        let mut total = f64::NEG_INFINITY;
+        let mut total = LogSum::EMPTY;
         graded(low, high, kinks, pole / deviation, |x, w| {
-            total = log_add_exp(total, w.ln() + g(mean + deviation * x)[0] - 0.5 * x * x);
+            total.add(g(mean + deviation * x)[0] - 0.5 * x * x, w);
         });
-        return total - HALF_LOG_TAU;
+        return total.ln() - HALF_LOG_TAU;
     }
     let mut step = first_step(deviation, pole);
     let sum = |step: f64, offset: f64| {
         let n = ((high - low) / step).ceil() as i64;
-        let mut total = f64::NEG_INFINITY;
+        let mut total = LogSum::EMPTY;
         for j in 0..=n {
             let x = low + offset + step * j as f64;
-            total = log_add_exp(total, g(mean + deviation * x)[0] - 0.5 * x * x);
+            total.add(g(mean + deviation * x)[0] - 0.5 * x * x, 1.0);
         }
-        total - HALF_LOG_TAU
+        total.ln() - HALF_LOG_TAU
     };
     let mut total = sum(step, 0.0);
     let mut last = total + step.ln();

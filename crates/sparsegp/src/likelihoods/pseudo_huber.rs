@@ -14,11 +14,12 @@ use super::registry::{Args, Entry};
 use super::single::{OPTIONS, Scalar, Single, finite, robust_spread, start};
 use super::student_t::SCALE;
 use super::{Likelihood, Support, Target};
+use crate::distributions::GeneralisedInverseGaussian;
 use crate::distributions::mixing::{Mixing, PseudoHuber as Phi};
 use crate::error::Result;
 use crate::params::{Param, Visitor, VisitorMut};
 use crate::special::normal_cdf;
-use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
 
 /// Registry entry.
@@ -226,11 +227,14 @@ impl Scalar for PseudoHuber {
         Some(self)
     }
 
-    fn sample(&self, extra: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {
-        let u = rng.random::<f64>() + 0.25 * f64::EPSILON;
-        let size =
-            predict::quantile(|d| 2.0 * self.cdf(extra, d, 0.0) - 1.0, Support::Positive, None, u);
-        f + if rng.random::<bool>() { size } else { -size }
+    /// Normal of the variance s²x with an x of GIG(1, A, A).
+    fn sample(&self, _: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {
+        let (_, scale, a) = self.parts();
+        // beyond, the law is its limit: normal, and Laplace's
+        let a = a.clamp(1e-300, 1e300);
+        let law = GeneralisedInverseGaussian::new(1.0, a, a).expect("numbers above 0");
+        let normal: f64 = StandardNormal.sample(rng);
+        f + scale * law.sample(rng).sqrt() * normal
     }
 }
 

@@ -17,13 +17,15 @@ use crate::kernels::StateSpace;
 use crate::linalg::Mat;
 use std::f64::consts::TAU;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A and Q of a step, kept while steps are alike.
 pub(super) struct Steps<'a, const N: usize> {
     pub(super) space: &'a dyn StateSpace,
     pub(super) blocks: Blocks<N>,
     length: f64,
-    pub(super) a: Square<N>,
+    /// Rows that it leads to keep it.
+    pub(super) a: Arc<Square<N>>,
     pub(super) q: Square<N>,
     /// H where it is the same everywhere.
     h: Option<Vector<N>>,
@@ -34,8 +36,8 @@ impl<'a, const N: usize> Steps<'a, N> {
     pub(super) fn new(space: &'a dyn StateSpace) -> Self {
         let scratch = vec![0.0; space.size().pow(2).max(space.size())];
         let blocks = Blocks::new(&space.blocks());
-        let mut own =
-            Self { space, blocks, length: f64::NAN, a: zeros(), q: zeros(), h: None, scratch };
+        let (length, a) = (f64::NAN, Arc::new(zeros()));
+        let mut own = Self { space, blocks, length, a, q: zeros(), h: None, scratch };
         own.h = (!space.output_moves()).then(|| own.output(0.0));
         own
     }
@@ -46,7 +48,11 @@ impl<'a, const N: usize> Steps<'a, N> {
             let n = self.space.size();
             self.length = length;
             self.space.transition(length, &mut self.scratch[..n * n]);
-            read(&self.scratch, n, &mut self.a);
+            if Arc::get_mut(&mut self.a).is_none() {
+                self.a = Arc::new(zeros());
+            }
+            let own = Arc::get_mut(&mut self.a).expect("nobody else has it");
+            read(&self.scratch, n, own);
             self.space.noise(length, &mut self.scratch[..n * n]);
             read(&self.scratch, n, &mut self.q);
         }
@@ -71,8 +77,8 @@ impl<'a, const N: usize> Steps<'a, N> {
 
     /// Moves a state by a step of [`Steps::of`].
     pub(super) fn advance(&self, state: &mut State<N>) {
-        state.mean.iter_mut().for_each(|m| *m = times(&self.a, m));
-        state.covariance = self.blocks.sandwich(&self.a, &state.covariance);
+        state.mean.iter_mut().for_each(|m| *m = self.blocks.times(&self.a, m));
+        self.blocks.sandwich(&self.a, &mut state.covariance);
         for i in 0..N {
             for j in 0..N {
                 state.covariance[i][j] += self.q[i][j];
@@ -103,7 +109,7 @@ impl<const N: usize> Clone for State<N> {
 #[derive(Clone, Debug)]
 pub(super) struct Passed<const N: usize> {
     /// From the row before.
-    pub(super) a: Square<N>,
+    pub(super) a: Arc<Square<N>>,
     pub(super) h: Vector<N>,
     /// Before the row is seen.
     pub(super) before: State<N>,
@@ -121,7 +127,7 @@ impl<const N: usize> Passed<N> {
         let none = || State { mean: Vec::new(), covariance: zeros() };
         let [h, gain] = [[0.0; N]; 2];
         Self {
-            a: zeros(),
+            a: Arc::new(zeros()),
             h,
             before: none(),
             after: none(),
@@ -245,7 +251,8 @@ impl<'a, const N: usize> Filter<'a, N> {
                 self.value -= 0.5 * (columns as f64 * log + squares / spread);
             }
             if let Some(row) = row {
-                (row.a, row.h, row.gain, row.spread) = (self.steps.a, h, gain, spread);
+                row.a.clone_from(&self.steps.a);
+                (row.h, row.gain, row.spread) = (h, gain, spread);
                 row.after.clone_from(&self.state);
                 row.innovations.clone_from(&innovations);
             }

@@ -100,13 +100,14 @@ impl<const N: usize> Sized<N> {
         let seen = self.rows.rows();
         let mut filter: Filter<'_, N> = Filter::new(&*self.space, &seen);
         let mut own = Adjoint::none(seen.y.ncols());
-        let (mut kept, mut step, mut all) = (vec![Passed::empty(); BLOCK], None, Vec::new());
+        let mut kept = vec![Passed::empty(); BLOCK.min(seen.t.len())];
+        let (mut step, mut all) = (None, Vec::new());
         for range in blocks(seen.t.len()).rev() {
             go_on()?;
             all.push(own.clone());
             let before = &self.forwards[range.start / BLOCK];
             let found = Self::back(&mut filter, before, range, step, own, &mut kept)?;
-            step = Some(kept[0].a);
+            step = Some(Arc::clone(&kept[0].a));
             own = found.into_iter().next().unwrap_or_else(|| Adjoint::none(seen.y.ncols()));
         }
         all.reverse();
@@ -127,7 +128,7 @@ impl<const N: usize> Sized<N> {
         filter: &mut Filter<'_, N>,
         before: &State<N>,
         range: Range<usize>,
-        step: Option<Square<N>>,
+        step: Option<Arc<Square<N>>>,
         mut after: Adjoint<N>,
         kept: &mut [Passed<N>],
     ) -> Result<Vec<Adjoint<N>>> {
@@ -142,7 +143,7 @@ impl<const N: usize> Sized<N> {
             }
             after.unsee(row, |_, _| ());
             all.push(after.clone());
-            step = Some(row.a);
+            step = Some(Arc::clone(&row.a));
         }
         all.reverse();
         Ok(all)

@@ -189,7 +189,7 @@ fn there_and_back<const N: usize>(
     }
     let value = filter.value;
     let mut own = Adjoint::none(rows.y.ncols());
-    let mut kept = vec![Passed::empty(); BLOCK];
+    let mut kept = vec![Passed::empty(); BLOCK.min(n)];
     for range in blocks(n).rev() {
         go_on()?;
         let start = range.start;

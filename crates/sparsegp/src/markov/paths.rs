@@ -99,7 +99,7 @@ fn draw_of<const N: usize>(
                 (length, spread) = (step, root(&steps.q));
             }
             let moved = times(&spread, &normal(rng));
-            state = times(&steps.a, &state);
+            state = steps.blocks.times(&steps.a, &state);
             (0..N).for_each(|k| state[k] += moved[k]);
         }
         if noise[i].is_finite() {
@@ -130,7 +130,7 @@ impl<const N: usize> Bridge<N> {
         let (forward, q) = match before {
             Some(before) => {
                 steps.of(at - before);
-                (steps.a, steps.q)
+                (*steps.a, steps.q)
             }
             None => (zeros(), steps.stationary()),
         };

@@ -197,7 +197,7 @@ impl<const N: usize> Sized<N> {
         if end < n {
             steps.of(self.rows.t[end] - self.rows.t[end - 1]);
         }
-        let step = (end < n).then_some(steps.a);
+        let step = (end < n).then(|| Arc::clone(&steps.a));
         let after = self.after(block)?;
         let (before, last) = (&self.forwards[block], after.clone());
         let all = Self::back(&mut filter, before, range, step, after, &mut kept)?;
@@ -256,7 +256,7 @@ impl<const N: usize> Sized<N> {
                 next = i + 1;
                 steps.of(self.rows.t[i] - from);
                 let mut own = match &moved {
-                    None => steps.a,
+                    None => *steps.a,
                     Some(moved) => product(&steps.a, moved),
                 };
                 let (h, gain) = (kept[0].h, kept[0].gain);
@@ -269,7 +269,7 @@ impl<const N: usize> Sized<N> {
             }
             steps.of(pair[1] - from);
             all.push(match &moved {
-                None => steps.a,
+                None => *steps.a,
                 Some(moved) => product(&steps.a, moved),
             });
         }

@@ -4,6 +4,8 @@ use std::ops::Range;
 
 /// N×N, row by row.
 pub(super) type Square<const N: usize> = [[f64; N]; N];
+/// Sums side by side in a product of long vectors.
+const LANES: usize = 8;
 /// N numbers.
 pub(super) type Vector<const N: usize> = [f64; N];
 
@@ -27,10 +29,22 @@ pub(super) fn write<const N: usize>(from: &Square<N>, n: usize, to: &mut [f64]) 
 
 pub(super) fn dot<const N: usize>(a: &Vector<N>, b: &Vector<N>) -> f64 {
     let mut sum = 0.0;
-    for i in 0..N {
-        sum += a[i] * b[i];
+    if N < LANES * 2 {
+        for i in 0..N {
+            sum += a[i] * b[i];
+        }
+        return sum;
     }
-    sum
+    // sums side by side: one alone waits for every addition before the next
+    let mut sums = [0.0; LANES];
+    let (a, b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
+    for (a, b) in a.remainder().iter().zip(b.remainder()) {
+        sum += a * b;
+    }
+    for (a, b) in a.zip(b) {
+        (0..LANES).for_each(|lane| sums[lane] += a[lane] * b[lane]);
+    }
+    sum + sums.iter().sum::<f64>()
 }
 
 /// Av.
@@ -69,13 +83,17 @@ pub(super) fn product<const N: usize>(a: &Square<N>, b: &Square<N>) -> Square<N>
 
 /// Aᵀ.
 pub(super) fn transposed<const N: usize>(a: &Square<N>) -> Square<N> {
-    let mut out = zeros();
-    for i in 0..N {
-        for j in 0..N {
-            out[j][i] = a[i][j];
-        }
-    }
+    let mut out = *a;
+    transpose(&mut out);
     out
+}
+
+/// Aᵀ in the place of A.
+fn transpose<const N: usize>(a: &mut Square<N>) {
+    for i in 1..N {
+        let (above, own) = a.split_at_mut(i);
+        above.iter_mut().zip(&mut own[0]).for_each(|(row, b)| std::mem::swap(&mut row[i], b));
+    }
 }
 
 /// Pivots of a factor below this part of the diagonal are rounding.
@@ -159,29 +177,46 @@ impl<const N: usize> Blocks<N> {
         Self { of, whole: N <= WHOLE || sizes.len() == 1 }
     }
 
-    /// AB.
-    fn left(&self, a: &Square<N>, b: &Square<N>) -> Square<N> {
+    /// The block of a row.
+    fn row(&self, i: usize) -> Range<usize> {
+        if self.whole { 0..N } else { self.of[i].clone() }
+    }
+
+    /// Av.
+    pub(super) fn times(&self, a: &Square<N>, v: &Vector<N>) -> Vector<N> {
         if self.whole {
-            return product(a, b);
+            return times(a, v);
         }
-        let mut out = zeros();
+        std::array::from_fn(|i| self.of[i].clone().map(|k| a[i][k] * v[k]).sum())
+    }
+
+    /// Aᵀv.
+    pub(super) fn transposed_times(&self, a: &Square<N>, v: &Vector<N>) -> Vector<N> {
+        let mut out = [0.0; N];
         for i in 0..N {
-            for k in self.of[i].clone() {
+            self.row(i).for_each(|j| out[j] += a[i][j] * v[i]);
+        }
+        out
+    }
+
+    /// AB, to `out`.
+    fn left(&self, a: &Square<N>, b: &Square<N>, out: &mut Square<N>) {
+        for i in 0..N {
+            out[i] = [0.0; N];
+            for k in self.row(i) {
                 let factor = a[i][k];
                 for j in 0..N {
                     out[i][j] += factor * b[k][j];
                 }
             }
         }
-        out
     }
 
     /// AᵀB.
     fn left_transposed(&self, a: &Square<N>, b: &Square<N>) -> Square<N> {
         let mut out = zeros();
         for i in 0..N {
-            let rows = if self.whole { 0..N } else { self.of[i].clone() };
-            for k in rows {
+            for k in self.row(i) {
                 let factor = a[k][i];
                 for j in 0..N {
                     out[i][j] += factor * b[k][j];
@@ -191,16 +226,20 @@ impl<const N: usize> Blocks<N> {
         out
     }
 
-    /// APAᵀ of a symmetric P: loops are along rows, which vectorise.
-    pub(super) fn sandwich(&self, a: &Square<N>, p: &Square<N>) -> Square<N> {
-        let mut out = self.left(a, &transposed(&self.left(a, p)));
-        symmetrise(&mut out);
-        out
+    /// APAᵀ in the place of a symmetric P: loops are along rows, which vectorise.
+    pub(super) fn sandwich(&self, a: &Square<N>, p: &mut Square<N>) {
+        let mut image = zeros();
+        self.left(a, p, &mut image);
+        transpose(&mut image);
+        self.left(a, &image, p);
+        symmetrise(p);
     }
 
     /// PA of a symmetric P.
     pub(super) fn right(&self, p: &Square<N>, a: &Square<N>) -> Square<N> {
-        transposed(&self.left_transposed(a, p))
+        let mut out = self.left_transposed(a, p);
+        transpose(&mut out);
+        out
     }
 
     /// AᵀPA of a symmetric P, of which `image` = PA.
@@ -219,8 +258,7 @@ impl<const N: usize> Blocks<N> {
         out: &mut Square<N>,
     ) {
         for i in 0..N {
-            let columns = if self.whole { 0..N } else { self.of[i].clone() };
-            for j in columns {
+            for j in self.row(i) {
                 out[i][j] += times * dot(&x[i], &y[j]);
             }
         }

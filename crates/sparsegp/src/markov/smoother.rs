@@ -15,7 +15,7 @@
 //! ```
 
 use super::filter::{Passed, Steps};
-use super::small::{Blocks, Square, Vector, add, dot, times, transposed_times, write, zeros};
+use super::small::{Blocks, Square, Vector, add, dot, times, write, zeros};
 
 /// r of every target column, and N.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl<const N: usize> Adjoint<N> {
 
     /// Goes back by a step with this A.
     pub(super) fn back(&mut self, a: &Square<N>, blocks: &Blocks<N>) {
-        self.r.iter_mut().for_each(|r| *r = transposed_times(a, r));
+        self.r.iter_mut().for_each(|r| *r = blocks.transposed_times(a, r));
         self.n = blocks.inner(a, &blocks.right(&self.n, a));
     }
 

@@ -140,9 +140,9 @@ fn ranks_of_the_truth_are_uniform() {
                 let (own, f, rows) = simulated(&model, &mut rng);
                 let options = HmcOptions {
                     chains: 1,
-                    burn_in: 250,
+                    burn_in: 150,
                     draws: DRAWS,
-                    thin: 5,
+                    thin: 3,
                     seed: repeat,
                     path: Path::NoUTurn { depth: 7 },
                     acceptance: 0.9,

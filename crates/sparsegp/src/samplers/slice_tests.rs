@@ -165,9 +165,9 @@ fn evidence(model: &Model, data: &InMemory, target: Target, augmented: bool) -> 
     let setting = Setting::new(model, data, target).unwrap();
     let mut joint = Joint::new(&setting, Variables::Original).unwrap();
     let mut sum = 0.0;
-    for i in -60..=60 {
-        for j in -60..=60 {
-            let z = [0.1 * f64::from(i), 0.1 * f64::from(j)];
+    for i in -30..=30 {
+        for j in -30..=30 {
+            let z = [0.2 * f64::from(i), 0.2 * f64::from(j)];
             let mut log = joint.value(&z);
             if augmented {
                 // the law of chains has ℓ, not E log p, where f is not known given u
@@ -177,7 +177,7 @@ fn evidence(model: &Model, data: &InMemory, target: Target, augmented: bool) -> 
             sum += log.exp();
         }
     }
-    (sum * 0.01).ln()
+    (sum * 0.04).ln()
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn options(method: &str, likelihood: &str) -> FitOptions {
         likelihood: Some(likelihood.into()),
         inducing: entry.is_some_and(|entry| entry.method.is_sparse()).then_some(10),
         seed: 1,
-        train: TrainOptions { max_iterations: 40, ..TrainOptions::default() },
+        train: TrainOptions { max_iterations: 15, ..TrainOptions::default() },
         ..FitOptions::default()
     };
     (own.gibbs.chains, own.gibbs.draws, own.gibbs.burn_in) = (1, 20, 30);

@@ -117,7 +117,7 @@ fn too_many_zeros_are_named() {
 fn right_likelihoods_are_quiet() {
     let gamma = Gamma::new(1.5, 1.0 / 1.5).unwrap();
     for seed in 0..20 {
-        let n = [60, 150, 400][seed as usize % 3];
+        let n = [60, 150, 300][seed as usize % 3];
         let all = [
             findings("gaussian", "exact", n, seed, |x, rng| x.sin() + 0.3 * normal(rng)),
             // positive, and as far from 0 as Gaussian noise has to be

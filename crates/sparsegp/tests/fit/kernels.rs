@@ -69,7 +69,7 @@ fn every_kernel_is_among_those_that_are_fitted() {
 /// A few iterations improve the objective, and a saved model predicts the same bits.
 #[test]
 fn every_kernel_works_with_every_method_and_in_files() {
-    let (x, y) = labelled(60);
+    let (x, y) = labelled(40);
     let folder = tempfile::tempdir().expect("a folder");
     for spec in ALL {
         let data = scaled(&x, &y, spec);

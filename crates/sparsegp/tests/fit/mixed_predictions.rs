@@ -24,12 +24,14 @@ const METHODS: [(&str, Option<&str>); 13] = [
 ];
 
 fn of(method: &str, likelihood: Option<&str>) -> FitOptions {
-    let own = FitOptions {
+    let mut own = FitOptions {
         inducing: Some(30),
         likelihood: likelihood.map(Into::into),
         pilot: 0,
         ..options(method, 6)
     };
+    // what counts comes after the training
+    own.batches.iter_mut().for_each(|batches| batches.training.epochs = Some(4));
     // noise that leaves variances of some size
     let gaussian = likelihood.is_none();
     let set = gaussian.then(|| ("likelihood.variance".to_owned(), vec![0.07]));

@@ -33,12 +33,16 @@ fn file(name: &str) -> PathBuf {
 
 /// 90 counts, in memory or streamed from a file.
 fn data(streamed: Option<&Path>) -> Dataset {
-    let rows = draws(90, "poisson", 1.0, |x| vec![2.0 + x.sin()]);
+    counts(90, streamed)
+}
+
+fn counts(n: usize, streamed: Option<&Path>) -> Dataset {
+    let rows = draws(n, "poisson", 1.0, |x| vec![2.0 + x.sin()]);
     let Some(path) = streamed else {
         return Dataset::from_arrays(rows.x, rows.y, false).expect("a table");
     };
     let line = |i: usize| format!("{:?},{:?}\n", rows.x[(i, 0)], rows.y[(i, 0)]);
-    let text: String = std::iter::once("x,y\n".into()).chain((0..90).map(line)).collect();
+    let text: String = std::iter::once("x,y\n".into()).chain((0..n).map(line)).collect();
     std::fs::write(path, text).expect("a file");
     let table = Table::open(path).expect("the file");
     let selected = table.select(&Selection::targets(["y"])).expect("its columns");
@@ -165,7 +169,7 @@ impl Observer for Sweeps {
 #[test]
 fn chains_from_several_sweeps() {
     let checkpoint = file("chains");
-    let data = data(None);
+    let data = counts(40, None);
     for (method, likelihood, hyperparameters) in [
         ("gibbs", "poisson-logistic", false),
         ("gibbs", "poisson-logistic", true),

@@ -25,7 +25,7 @@ fn answers(fitted: &Fitted, x: &Mat<f64>, y: &Mat<f64>, extra: &[f64]) -> Vec<u6
         (0..p.ncols()).for_each(|j| all.extend(p.col_as_slice(j)));
     }
     // a few rows: some quantiles take thousands of integrals
-    let few = x.nrows().min(8);
+    let few = x.nrows().min(4);
     let extra = &extra[..few.min(extra.len())];
     for q in fitted
         .quantiles(x.subrows(0, few), extra, &[0.05, 0.9], Of::Observations)

@@ -113,7 +113,7 @@ fn seasons_have_units_names_and_limits() {
 /// The states of all terms together are few enough wherever a training goes.
 #[test]
 fn several_seasons_of_a_series_have_few_enough_states() {
-    let n = 900;
+    let n = 500;
     let x = Mat::from_fn(n, 1, |i, _| 18_630.0 + i as f64);
     let mut rng = stream(5, "seasons");
     let y = Mat::from_fn(n, 1, |i, _| {
@@ -122,7 +122,7 @@ fn several_seasons_of_a_series_have_few_enough_states() {
     });
     let data = dated(Dataset::from_arrays(x, y, true).expect("a table"));
     let mut own = FitOptions { method: "markov".into(), ..with("matern32", &["1y", "1w"]) };
-    own.train.max_iterations = 25;
+    own.train.max_iterations = 15;
     let found = fit(&data, &own).expect("a fit");
     let states = found.model.kernel().state_space().expect("a state").size();
     assert!(states <= 64, "{states}");
