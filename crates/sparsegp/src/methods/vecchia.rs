@@ -265,7 +265,8 @@ impl Method for Vecchia {
         model.gaussian()?;
         if model.kernels.len() > 1 {
             return Err(Error::Invalid(format!(
-                "method `{}` takes one kernel with Gaussian noise; `svgp` takes one for each latent function",
+                "{} kernels were given; method `{}` takes one with Gaussian noise, `svgp` one for each latent function",
+                model.kernels.len(),
                 self.name
             )));
         }
