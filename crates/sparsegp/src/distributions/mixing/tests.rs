@@ -169,7 +169,7 @@ fn closed_form_draws_and_draws_by_inversion_have_one_law() {
     for (name, mixing) in catalogue() {
         for c in [0.0, 2.0, 9.0] {
             let tilted = Tilted::new(&*mixing, c).unwrap();
-            let n = 2500;
+            let n = 4000;
             let mut rng = crate::rng::stream(8, name);
             let mut generic: Vec<f64> =
                 (0..n).map(|_| tilted.sample_by_inversion(&mut rng)).collect();

@@ -179,8 +179,8 @@ fn slopes_are_those_of_differences() {
             own.params().into_iter().map(|(path, own)| (path, own.len())).collect();
         assert_eq!(paths.iter().map(|own| own.1).sum::<usize>(), found.gradient.len());
         let h = 1e-4;
-        let mut slot = 0;
-        for (path, k) in paths.iter().flat_map(|(path, len)| (0..*len).map(move |k| (path, k))) {
+        let slots = paths.iter().flat_map(|(path, len)| (0..*len).map(move |k| (path, k)));
+        for (slot, (path, k)) in slots.enumerate() {
             let at = |by: f64| {
                 let mut moved = own.clone();
                 let mut params = moved.params_mut();
@@ -191,7 +191,6 @@ fn slopes_are_those_of_differences() {
             };
             let right = (8.0 * (at(h) - at(-h)) - (at(2.0 * h) - at(-2.0 * h))) / (12.0 * h);
             close(found.gradient[slot], right, 2e-5, &format!("{likelihood}, {path}"));
-            slot += 1;
         }
     }
 }
