@@ -34,7 +34,7 @@ struct Options {
     /// Rows to learn from
     #[arg(long, value_delimiter = ',', default_values_t = [10_000, 30_000, 100_000])]
     rows: Vec<usize>,
-    /// D,LENGTH,NU,NOISE[,FAR] of a drawn field
+    /// D,LENGTH,NU,NOISE of a drawn field, and FAR where there is another
     #[arg(long, value_delimiter = ',')]
     field: Option<Vec<f64>>,
     /// Kernel; `matern32`, and `auto` for a drawn field
