@@ -5,7 +5,7 @@
 //! **Neighbours while a training climbs.** Order and neighbours depend on ratios of lengthscales. If they followed every
 //! point that a line search tries, the objective would jump between them, by far more than what the last steps gain. So a
 //! training holds them where it starts ([`Method::hold`]), climbs, chooses again where it ended, and climbs on if a ratio has
-//! moved by more than [`MOVED`]: each climb is of one function, the log density of one process. Elsewhere, and in the end, the objective is that
+//! moved by more than [`held::MOVED`]: each climb is of one function, the log density of one process. Elsewhere, and in the end, the objective is that
 //! of the neighbours at the parameters themselves, so that it depends on nothing but these. Predictions take the nearest rows in any case.
 //!
 //! Weights and known variances of noise are as for [`super::Exact`].
@@ -13,6 +13,7 @@
 //! With another likelihood the objective is the best bound that any normal q(f) has on the evidence under the prior that neighbours
 //! make of the rows ([`vecchia::Latent`]), at the best sites of all rows.
 
+mod held;
 mod known;
 mod sited;
 
@@ -23,7 +24,8 @@ use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::linalg::{Mat, MatRef, column, sum_of_products};
 use crate::model::{Conditional, ConditioningRows, Model, Posterior, weighty};
-use crate::vecchia::{self, Features, FullScale, Metric, Plan};
+use crate::vecchia::{self, Coupled, Features, FullScale, Metric, Plan};
+use held::{Held, hold};
 use known::{Seen, view};
 use std::sync::Arc;
 
@@ -41,12 +43,6 @@ const MOST_NEIGHBOURS: usize = 500;
 
 /// Input columns with a lengthscale, at most: in more of them the nearest of 10⁵ rows are hardly nearer than the others.
 pub const MOST_INPUTS: usize = 10;
-
-/// Ratio by which a ratio of lengthscales moves before neighbours are chosen again.
-const MOVED: f64 = 1.1;
-
-/// Columns whose lengthscale is so many times the shortest have no say in who is near.
-const NO_SAY: f64 = 1e-3;
 
 /// Conditioning on nearest neighbours.
 #[derive(Debug)]
@@ -163,8 +159,8 @@ impl Vecchia {
     /// The plan that is held for these rows, or that at the model's parameters.
     fn plan(&self, model: &Model, engine: &dyn Engine, x: MatRef<f64>) -> Result<Arc<Plan>> {
         let metric = self.metric(model.kernel(), x.ncols())?;
-        if let Some(held) = engine.shelf().copy::<Held>().filter(|held| held.is_of(self, x)) {
-            return Ok(held.plan);
+        if let Some(held) = Held::of(engine, 0, self.neighbours(), x) {
+            return Ok(held);
         }
         Ok(Arc::new(Plan::new(x, metric, self.neighbours())))
     }
@@ -192,31 +188,6 @@ fn explained(
         prior_variance: Some(total),
         negative: left.iter().filter(|own| **own < least).count(),
         residual: None,
-    }
-}
-
-/// A plan that a training holds.
-#[derive(Clone, Debug)]
-struct Held {
-    plan: Arc<Plan>,
-    rows: u64,
-}
-
-/// A number that tells inputs apart.
-fn fingerprint(x: MatRef<f64>) -> u64 {
-    let columns = (0..x.ncols()).flat_map(|j| column(x, j));
-    // FNV-1a by words
-    columns.fold(0xcbf2_9ce4_8422_2325, |hash: u64, v| {
-        (hash ^ v.to_bits()).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23)
-    })
-}
-
-impl Held {
-    fn is_of(&self, method: &Vecchia, x: MatRef<f64>) -> bool {
-        self.plan.neighbours() == method.neighbours()
-            && self.plan.rows() == x.nrows()
-            && self.plan.metric().scales().len() == x.ncols()
-            && self.rows == fingerprint(x)
     }
 }
 
@@ -288,18 +259,15 @@ impl Method for Vecchia {
         let seen = Seen::new(model, ConditioningRows::of(model, super::collect(data)?)?.0);
         let x = seen.places().x;
         let metric = self.metric(model.kernel(), x.ncols())?;
-        let held = engine.shelf().copy::<Held>().filter(|held| held.is_of(self, x));
-        if held.is_some_and(|held| held.plan.metric().apart(&metric, NO_SAY) <= MOVED) {
-            return Ok(false);
-        }
-        let plan = Arc::new(Plan::new(x, metric, self.neighbours()));
-        engine.shelf().put(Held { plan, rows: fingerprint(x) });
-        Ok(true)
+        let neighbours = self.neighbours();
+        hold(engine, neighbours, vec![(metric, x)], |metric, x| {
+            Ok(Arc::new(Plan::new(x, metric, neighbours)))
+        })
     }
 
     fn release(&self, engine: &dyn Engine) {
-        engine.shelf().remove::<Held>();
-        sited::release(engine);
+        engine.shelf().remove::<Held<Plan>>();
+        engine.shelf().remove::<Held<Coupled>>();
     }
 
     fn evaluate(

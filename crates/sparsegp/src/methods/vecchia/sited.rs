@@ -1,6 +1,7 @@
 //! Neighbours under other likelihoods: the latent form of the prior ([`crate::vecchia::Latent`]), and the best sites of all rows.
 
-use super::{MOVED, NO_SAY, Vecchia, fingerprint, sites};
+use super::held::{self, Held};
+use super::{Vecchia, sites};
 use crate::bounds::{Bound, Hensman};
 use crate::data::InMemory;
 use crate::engine::Engine;
@@ -20,10 +21,6 @@ const JITTER: Jitter = Jitter::Relative(1e-6);
 
 /// What a row contributes.
 pub(super) const BOUND: &dyn Bound = &Hensman;
-
-/// The neighbours of every kernel that a training holds, with the rows that they are of.
-#[derive(Clone, Debug)]
-struct Held(Vec<(Arc<Coupled>, u64)>);
 
 /// The rows of one kernel: those at the same place have the same function.
 #[derive(Debug)]
@@ -73,15 +70,13 @@ impl<'a> Field<'a> {
     ) -> Result<Self> {
         let mut mean = Mat::zeros(rows.x.nrows(), model.latents(rows.y.ncols()));
         model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
-        let held = engine.shelf().copy::<Held>();
         let mut priors = Vec::new();
         for (index, kernel) in model.kernels.iter().enumerate() {
             let places = Places::new(&**kernel, rows.x.as_ref());
             let x = places.x.as_ref();
             let metric = method.metric(&**kernel, x.ncols())?;
-            let held = held.as_ref().and_then(|held| held.0.get(index));
-            let own = match held.filter(|(own, rows)| is_of(own, *rows, method, x)) {
-                Some((own, _)) => Arc::clone(own),
+            let own = match Held::of(engine, index, method.latent_neighbours(), x) {
+                Some(own) => own,
                 None => coupled(method, model, x, metric, rows.y.ncols())?,
             };
             let watch = || engine.go_on();
@@ -100,6 +95,24 @@ impl<'a> Field<'a> {
         let (places, prior) = self.prior(latent);
         prior.sited(&places.sums(&own.first()), &places.sums(&own.second()))
     }
+
+    /// What its factors make of a function, at the rows.
+    fn marginals_of(
+        &self,
+        latent: usize,
+        own: &sites::Factors,
+        sited: &Sited,
+    ) -> Result<Marginals> {
+        let (places, prior) = self.prior(latent);
+        let (at_places, _) = prior.variances(sited, &|| self.engine.go_on())?;
+        let n = own.noise.len();
+        let (first, second) = (own.first(), own.second());
+        let mean = Mat::from_fn(n, 1, |i, _| sited.mean[places.of(i)]);
+        let variance: Vec<f64> = (0..n).map(|i| at_places[places.of(i)]).collect();
+        let alpha = Mat::from_fn(n, 1, |i, _| first[i] - second[i] * mean[(i, 0)]);
+        let rest = (0..n).map(|i| 1.0 - second[i] * variance[i]).collect();
+        Ok(Marginals { mean, variance, alpha, rest, log_det: sited.log_det })
+    }
 }
 
 impl sites::Prior for Field<'_> {
@@ -116,16 +129,7 @@ impl sites::Prior for Field<'_> {
     }
 
     fn marginals(&self, latent: usize, own: &sites::Factors) -> Result<Marginals> {
-        let (places, prior) = self.prior(latent);
-        let sited = self.sited(latent, own)?;
-        let (at_places, _) = prior.variances(&sited, &|| self.engine.go_on())?;
-        let n = own.noise.len();
-        let (first, second) = (own.first(), own.second());
-        let mean = Mat::from_fn(n, 1, |i, _| sited.mean[places.of(i)]);
-        let variance: Vec<f64> = (0..n).map(|i| at_places[places.of(i)]).collect();
-        let alpha = Mat::from_fn(n, 1, |i, _| first[i] - second[i] * mean[(i, 0)]);
-        let rest = (0..n).map(|i| 1.0 - second[i] * variance[i]).collect();
-        Ok(Marginals { mean, variance, alpha, rest, log_det: sited.log_det })
+        self.marginals_of(latent, own, &self.sited(latent, own)?)
     }
 }
 
@@ -141,14 +145,6 @@ fn coupled(
     Ok(Arc::new(Coupled::new(Arc::new(plan), model.latents(targets))?))
 }
 
-fn is_of(own: &Coupled, rows: u64, method: &Vecchia, x: MatRef<f64>) -> bool {
-    let plan = own.plan();
-    plan.neighbours() == method.latent_neighbours()
-        && plan.rows() == x.nrows()
-        && plan.metric().scales().len() == x.ncols()
-        && rows == fingerprint(x)
-}
-
 /// As [`crate::methods::Method::hold`].
 pub(super) fn hold(
     method: &Vecchia,
@@ -156,32 +152,16 @@ pub(super) fn hold(
     engine: &dyn Engine,
     rows: &InMemory,
 ) -> Result<bool> {
-    let held = engine.shelf().copy::<Held>();
-    let (mut all, mut changed) = (Vec::new(), false);
-    for (index, kernel) in model.kernels.iter().enumerate() {
-        let places = Places::new(&**kernel, rows.x.as_ref());
-        let x = places.x.as_ref();
-        let metric = method.metric(&**kernel, x.ncols())?;
-        let known = held.as_ref().and_then(|held| held.0.get(index));
-        let known = known.filter(|(own, rows)| is_of(own, *rows, method, x));
-        if let Some(known) =
-            known.filter(|(own, _)| own.plan().metric().apart(&metric, NO_SAY) <= MOVED)
-        {
-            all.push(known.clone());
-            continue;
-        }
-        changed = true;
-        all.push((coupled(method, model, x, metric, rows.y.ncols())?, fingerprint(x)));
-    }
-    if changed {
-        engine.shelf().put(Held(all));
-    }
-    Ok(changed)
-}
-
-/// As [`crate::methods::Method::release`].
-pub(super) fn release(engine: &dyn Engine) {
-    engine.shelf().remove::<Held>();
+    let places: Vec<Places> =
+        model.kernels.iter().map(|kernel| Places::new(&**kernel, rows.x.as_ref())).collect();
+    let one = |(kernel, places): (&Box<dyn Kernel>, &'_ Places)| {
+        method.metric(&**kernel, places.x.ncols())
+    };
+    let metrics = model.kernels.iter().zip(&places).map(one).collect::<Result<Vec<_>>>()?;
+    let all = metrics.into_iter().zip(places.iter().map(|own| own.x.as_ref())).collect();
+    held::hold(engine, method.latent_neighbours(), all, |metric, x| {
+        coupled(method, model, x, metric, rows.y.ncols())
+    })
 }
 
 /// The bound at its best sites, with its slopes: as it cannot rise in these, they are those at fixed sites.
@@ -229,9 +209,10 @@ impl Known {
     ) -> Result<Self> {
         let field = Field::new(method, model, engine, rows)?;
         let found = sites::best(&field, model, BOUND, &|| engine.go_on())?;
-        let left_out = left_out(&field, &found.factors)?;
         let all = found.factors.iter().enumerate().map(|(l, own)| field.sited(l, own));
-        let mut all = all.collect::<Result<Vec<_>>>()?.into_iter();
+        let all = all.collect::<Result<Vec<_>>>()?;
+        let left_out = left_out(&field, &found.factors, &all)?;
+        let mut all = all.into_iter();
         let alone = field.priors.len() == 1;
         let mut fields = Vec::new();
         for (_, prior) in field.priors {
@@ -243,11 +224,11 @@ impl Known {
 }
 
 /// What the other sites say of the function at every row: the marginal without the row's own factor.
-fn left_out(field: &Field<'_>, factors: &[sites::Factors]) -> Result<Moments> {
+fn left_out(field: &Field<'_>, factors: &[sites::Factors], all: &[Sited]) -> Result<Moments> {
     let (n, latents) = (field.mean.nrows(), field.mean.ncols());
     let (mut mean, mut variance) = (Mat::zeros(n, latents), Mat::zeros(n, latents));
-    for (l, own) in factors.iter().enumerate() {
-        let (found, first) = (sites::Prior::marginals(field, l, own)?, own.first());
+    for (l, (own, sited)) in factors.iter().zip(all).enumerate() {
+        let (found, first) = (field.marginals_of(l, own, sited)?, own.first());
         for i in 0..n {
             let v = found.variance[i];
             variance[(i, l)] = v / found.rest[i];
