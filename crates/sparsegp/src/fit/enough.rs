@@ -34,14 +34,14 @@ const DEARER: f64 = 4.0;
 const PASSES: f64 = 25.0 * 8.0 * 3.0;
 
 /// Multiplications of a training by neighbours under another likelihood than Gaussian noise: of a sparse factor of a thousand rows,
-/// and the power of the rows that it grows with, as counted for up to 10⁴ random rows.
+/// and the power of the rows that it grows with, as the test counts them.
 fn of_neighbours(rows: usize, inputs: usize, latents: usize) -> f64 {
-    let (thousand, power) = if inputs == 2 { (1.7e7, 2.0) } else { (5e7, 2.4) };
+    let (thousand, power) = if inputs == 2 { (2.2e7, 2.0) } else { (1e8, 2.4) };
     PASSES * latents as f64 * thousand * (rows as f64 / 1000.0).powf(power)
 }
 
 /// Returns whether neighbours are another choice, given how many points are needed, and the most that there may be.
-fn nearer(
+fn by_neighbours(
     trial: &Trial,
     options: &FitOptions,
     known: Known<'_>,
@@ -86,7 +86,7 @@ pub(super) fn finer(
     let near = methods::find("vecchia")?;
     if n > FEW
         && near.method.check(&trial.model).is_ok()
-        && nearer(trial, options, known, needed, most)
+        && by_neighbours(trial, options, known, needed, most)
     {
         let reason = format!(
             "{}; nearest neighbours, as {} inducing points would be needed",
@@ -141,4 +141,32 @@ fn needed(trial: &Trial, x: MatRef<f64>, most: usize) -> Result<Option<usize>> {
         needed = needed.max(if reached { traces.len() - 1 } else { most + 1 });
     }
     Ok(Some(needed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::{Inputs, parse};
+    use crate::linalg::Mat;
+    use crate::methods::DEFAULT_LATENT_NEIGHBOURS;
+    use crate::rng::{stream, uniform};
+    use crate::vecchia::{Coupled, Plan};
+    use std::sync::Arc;
+
+    /// The estimate is of the factors that there are.
+    #[test]
+    fn factors_of_neighbours_cost_what_is_estimated() {
+        let mut ratios = Vec::new();
+        for (inputs, rows) in [(2, 500), (2, 4000), (2, 20_000), (3, 500), (3, 3000), (3, 6000)] {
+            let mut rng = stream(7, "rows");
+            let x = Mat::from_fn(rows, inputs, |_, _| uniform(&mut rng));
+            let kernel = parse("matern32", Inputs::unnamed(inputs)).expect("a kernel");
+            let metric = Metric::of(&*kernel, inputs);
+            let plan = Plan::new(x.as_ref(), metric, DEFAULT_LATENT_NEIGHBOURS);
+            let work = Coupled::new(Arc::new(plan), 1).expect("a pattern").work();
+            let ratio = work * PASSES / of_neighbours(rows, inputs, 1);
+            ratios.push((inputs, rows, work, ratio));
+        }
+        assert!(ratios.iter().all(|own| (0.5..2.0).contains(&own.3)), "{ratios:?}");
+    }
 }

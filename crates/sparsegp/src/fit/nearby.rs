@@ -41,7 +41,7 @@ pub(super) fn inputs(dataset: &Dataset, options: &FitOptions) -> Option<usize> {
     let own = options.method == "auto" && choice::asked(options).is_none();
     let known = dataset.deviations.is_none() && data.sharded().is_none();
     let few = (2..=MOST_INPUTS).contains(&data.inputs());
-    // what only minibatches have is wanted by nobody
+    // with a number of epochs somebody asks for minibatches
     let epochs = options.batches.as_ref().and_then(|own| own.training.epochs);
     let all = !options.diagonal && dataset.held_out.is_none() && epochs.is_none();
     (few && own && known && all && data.rows() <= MOST_ROWS).then(|| data.inputs())

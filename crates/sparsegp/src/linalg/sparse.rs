@@ -86,10 +86,10 @@ impl Node<'_> {
 }
 
 impl Pattern {
-    /// Finds the pattern of a matrix of a size whose rows are coupled where they are in a list together, and an order for its factor.
+    /// Finds the pattern of an N×N matrix whose rows are coupled where they are in a list together, and an order for its factor.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where there is no memory for it, and without a row.
+    /// [`Error::Invalid`] where memory does not suffice, and for N = 0.
     pub fn of_cliques<'a>(size: usize, cliques: impl Iterator<Item = &'a [u32]>) -> Result<Self> {
         if size == 0 {
             return Err(Error::Invalid("a sparse matrix has at least one row".into()));
@@ -140,22 +140,17 @@ impl Pattern {
         Ok(own)
     }
 
-    /// Number of rows.
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
-    /// Numbers of the lower triangle, which [`Pattern::add`] fills.
+    /// Returns how many numbers the lower triangle has, which [`Pattern::add`] fills.
     pub fn entries(&self) -> usize {
         self.rows.len()
     }
 
-    /// Numbers of the factor.
+    /// Returns how many numbers the factor has.
     pub fn factor_entries(&self) -> usize {
         self.factor.len_val()
     }
 
-    /// Multiplications of a factorisation, about.
+    /// Estimates the multiplications of a factorisation, Σ |J|(|J| + |R|)² over supernodes.
     pub fn work(&self) -> f64 {
         let of = |s: usize| {
             let node = self.node(s);
@@ -164,12 +159,12 @@ impl Pattern {
         (0..self.count()).map(of).sum()
     }
 
-    /// Where the diagonal is among the numbers of the lower triangle.
+    /// Returns where the diagonal is among the numbers of the lower triangle.
     pub fn diagonal(&self) -> &[usize] {
         &self.starts[..self.size]
     }
 
-    /// Adds the lower triangle of a symmetric matrix of some rows, which ascend, to the numbers of the lower triangle.
+    /// Adds the lower triangle of a symmetric k×k matrix of k rows, which ascend, to the numbers of the lower triangle.
     pub fn add(&self, entries: &mut [f64], rows: &[u32], own: MatRef<'_, f64>) {
         for (j, column) in rows.iter().enumerate() {
             let range = self.starts[*column as usize]..self.starts[*column as usize + 1];
@@ -242,7 +237,7 @@ impl SparseCholesky {
         }
     }
 
-    /// log |A|.
+    /// Returns log |A|.
     pub fn log_det(&self) -> f64 {
         let of = |s: usize| {
             let node = self.pattern.node(s);
@@ -252,14 +247,14 @@ impl SparseCholesky {
         2.0 * (0..self.pattern.count()).map(of).sum::<f64>()
     }
 
-    /// Solves AX = B in place.
+    /// Solves AX = B in place, B of N×K.
     pub fn solve(&self, b: &mut Mat<f64>) {
         let mut own = self.whitened(b.as_ref());
         self.coloured(own.as_mut());
         *b = self.as_given(own.as_ref());
     }
 
-    /// Returns W with WᵀW = BᵀA⁻¹B: L⁻¹B in the order of the factor.
+    /// Returns W (N×K) with WᵀW = BᵀA⁻¹B: L⁻¹B in the order of the factor.
     pub fn whitened(&self, b: MatRef<'_, f64>) -> Mat<f64> {
         let (pattern, k) = (&*self.pattern, b.ncols());
         let mut w = Mat::zeros(pattern.size, k);
@@ -307,14 +302,14 @@ impl SparseCholesky {
         Mat::from_fn(w.nrows(), w.ncols(), |i, j| w[(self.pattern.places[i], j)])
     }
 
-    /// Makes normal numbers, a draw a column, draws of a normal law with the covariance A⁻¹.
+    /// Turns normal numbers (N×K) into K draws of a normal law with the covariance A⁻¹.
     pub fn drawn(&self, mut normal: Mat<f64>) -> Mat<f64> {
         self.coloured(normal.as_mut());
         self.as_given(normal.as_ref())
     }
 
-    /// Returns bᵀA⁻¹b of vectors that are zero but at a few rows: only supernodes on the way from these to the last one are entered,
-    /// once for all. `work` is zeros, a column for each vector, and left so.
+    /// Returns bᵀA⁻¹b of K vectors that are zero but at a few rows: only supernodes on the way from these to the last one are entered,
+    /// once for all. `work` has N×K zeros or more, and is left so.
     pub fn forms(&self, all: &[Vec<(u32, f64)>], work: &mut Mat<f64>) -> Vec<f64> {
         let pattern = &*self.pattern;
         let mut nodes = std::collections::BTreeSet::new();
@@ -409,7 +404,7 @@ fn gather(pattern: &Pattern, values: &[f64], rows: &[usize], mut out: MatMut<'_,
 }
 
 impl SelectedInverse {
-    /// The diagonal.
+    /// Returns the diagonal, N numbers.
     pub fn diagonal(&self) -> Vec<f64> {
         (0..self.pattern.size as u32).map(|i| self.at(i, i).unwrap_or(f64::NAN)).collect()
     }
@@ -423,7 +418,7 @@ impl SelectedInverse {
         node.find(row).map(|row| node.of(&self.values)[(row, column - node.start)])
     }
 
-    /// Copies the entries between rows that are coupled.
+    /// Copies the entries between k rows that are coupled, k×k.
     pub fn of_clique(&self, rows: &[u32], mut out: MatMut<'_, f64>) {
         for (j, column) in rows.iter().enumerate() {
             for (i, row) in rows.iter().enumerate().skip(j) {

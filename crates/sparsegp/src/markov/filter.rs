@@ -51,7 +51,7 @@ impl<'a, const N: usize> Steps<'a, N> {
             if Arc::get_mut(&mut self.a).is_none() {
                 self.a = Arc::new(zeros());
             }
-            let own = Arc::get_mut(&mut self.a).expect("nobody else has it");
+            let own = Arc::get_mut(&mut self.a).expect("the only owner");
             read(&self.scratch, n, own);
             self.space.noise(length, &mut self.scratch[..n * n]);
             read(&self.scratch, n, &mut self.q);

@@ -1,7 +1,7 @@
 //! The latent form: the function is conditioned on its own values at rows, and not on noisy targets.
 //!
 //! With the factors of every block at s = 0, V_R the rows of L⁻¹ that respond, the prior of f at the rows is normal with a
-//! sparse precision (Datta, Banerjee, Finley & Gelfand 2016, §2; Katzfuss & Guinness 2021, §2.3),
+//! sparse precision (Datta, Banerjee, Finley & Gelfand 2016; Katzfuss & Guinness 2021),
 //!
 //! ```text
 //! Q = Σ_blocks V_RᵀV_R      log|Q| = −2 Σⱼ log Lⱼⱼ
@@ -71,7 +71,7 @@ pub struct Latent {
 #[derive(Debug)]
 pub struct Sited {
     factor: SparseCholesky,
-    /// m.
+    /// m, a number for each row.
     pub mean: Vec<f64>,
     /// log |I + Λ₂Q⁻¹|.
     pub log_det: f64,
@@ -105,12 +105,12 @@ impl Coupled {
         Ok(Self { plan, pattern: Arc::new(pattern), ranks })
     }
 
-    /// The plan.
+    /// Returns the plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Multiplications of a factorisation, about.
+    /// Estimates the multiplications of a factorisation.
     pub fn work(&self) -> f64 {
         self.pattern.work()
     }
@@ -182,7 +182,7 @@ impl Latent {
         Ok(Self { kernel, coupled, x, jitter, added, entries, log_det })
     }
 
-    /// Returns the function given factors with these λ₁ and λ₂, which may be negative.
+    /// Returns the function given a factor of every row with these λ₁ and λ₂, of which the latter may be negative.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] where no density is left.
@@ -199,7 +199,7 @@ impl Latent {
         Ok(Sited { factor, mean: own.by_row(mean.col_as_slice(0)), log_det })
     }
 
-    /// Returns the variances at the rows, with what [`Latent::slopes`] needs.
+    /// Returns the variances at the rows, diag S, with the S that [`Latent::slopes`] needs.
     ///
     /// # Errors
     /// Those of `watch`.
@@ -382,7 +382,7 @@ impl Fields {
         Ok((joint.mean(), self.all.iter().map(one).collect()))
     }
 
-    /// Returns joint draws, less the mean function, of every function in turn, a draw a column: `normal` gives a matrix of normal numbers of a shape.
+    /// Returns joint draws, less the mean function, of every function in turn, B×S; `normal` gives a matrix of normal numbers of a shape.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`].

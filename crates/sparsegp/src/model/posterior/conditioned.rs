@@ -242,7 +242,7 @@ impl Law for Conditioned {
     fn refusal(&self, what: &str) -> Error {
         Error::Invalid(format!(
             "{what} is not known where a posterior keeps its rows (`markov`, `vecchia`, `full-scale`): there are means, variances, covariances, quantiles, \
-             densities and draws; for the rest use `exact` or `titsias2025`"
+             densities and draws; for the rest use `exact` or `titsias2025`, or `svgp` for other likelihoods than Gaussian noise"
         ))
     }
 
