@@ -154,10 +154,9 @@ pub(super) fn hold(
 ) -> Result<bool> {
     let places: Vec<Places> =
         model.kernels.iter().map(|kernel| Places::new(&**kernel, rows.x.as_ref())).collect();
-    let one = |(kernel, places): (&Box<dyn Kernel>, &'_ Places)| {
-        method.metric(&**kernel, places.x.ncols())
-    };
-    let metrics = model.kernels.iter().zip(&places).map(one).collect::<Result<Vec<_>>>()?;
+    let pairs = model.kernels.iter().zip(&places);
+    let metrics = pairs.map(|(kernel, own)| method.metric(&**kernel, own.x.ncols()));
+    let metrics = metrics.collect::<Result<Vec<_>>>()?;
     let all = metrics.into_iter().zip(places.iter().map(|own| own.x.as_ref())).collect();
     held::hold(engine, method.latent_neighbours(), all, |metric, x| {
         coupled(method, model, x, metric, rows.y.ncols())
