@@ -16,6 +16,7 @@ A specification adds (+) and multiplies (*) kernels; brackets group, and values 
   rbf + additive(base=matern52)          a function of all of them, and one of each
   periodic(base=matern32) * rbf + linear waves that change slowly, on a trend; the period starts from the data
   changepoints(kernels=[linear, rbf])    one function, then another (active_dims says along which input column)
+  warped(base=matern52)                  inputs bent by two numbers each: faster at one end than at the other
   rbf(active_dims=[\"t\"]) * coregion(output_dim=3, active_dims=[\"site\"])
                                          a function of t for each of the labels 0, 1, 2 in `site`
   rbf + categorical(active_dims=[\"shop\"]) a level for every shop; rbf leaves that column out

@@ -293,6 +293,20 @@ def test_change_points_hand_over():
     check_values(ChangePoints(parts, [0.4, -0.6], [6.0, 2.5], active_dims=[1]), formula, x, x2)
 
 
+def test_warped_inputs_are_bent_before_their_base():
+    x, x2 = rows(7, 2, 32), rows(4, 2, 33)
+    base = Matern32([0.9, 1.4], 0.6)
+
+    def bent(v):
+        # Kumaraswamy's distribution function of a logistic one, back by the logit
+        t = (v[:, 1] - 0.3) / 1.7
+        u = 1 - (1 - special.expit(t) ** 0.6) ** 1.8
+        return np.column_stack([v[:, 0], 0.3 + 1.7 * special.logit(u)])
+
+    kernel = kernels.Warped(base, 0.6, [1.8], location=0.3, scale=1.7, active_dims=1)
+    check_values(kernel, lambda a, b: base(bent(a), bent(b)), x, x2)
+
+
 def test_coregion_is_a_matrix_of_labels():
     w, kappa = np.array([[0.4, -1.2], [0.9, 0.7], [-0.5, 0.8]]), [0.3, 1.4, 0.7]
     b = w @ w.T + np.diag(kappa)
@@ -426,6 +440,7 @@ GRADIENT_KERNELS = {
     "arc-cosine 0": ArcCosine(0, 1.3, 0.6, 0.4),
     "arc-cosine 1": ArcCosine(1, 1.3, [0.6, 1.2], 0.4, ard=True),
     "arc-cosine 2": ArcCosine(2, 0.3, 0.6, 0.4, active_dims=[0]),
+    "warped": kernels.Warped(Matern52([0.7, 1.9], 1.3), [0.6, 1.7], 1.3, location=[0.2, -0.4], scale=0.8),
     "change points": ChangePoints(
         [RBF(0.8, 1.3), Periodic(Matern32(0.7, 0.4), 1.4), Linear(0.3)],
         [0.4, -0.3],
@@ -615,6 +630,9 @@ KERNEL_EXAMPLES = {
         Parameter([0.4], prior=priors.Normal(0.3, 0.8)),
         3.0,
         active_dims="age",
+    ),
+    "warped": kernels.Warped(
+        RBF(0.4, 1.3), Parameter([0.7, 1.6], fixed=True), Parameter(1.4, prior=priors.Normal(1.0, 0.2)), scale=2.5
     ),
     "linear": Linear(Parameter(0.4, prior=priors.Normal(0.3, 0.8)), ard=True),
     "constant": Constant(0.7),

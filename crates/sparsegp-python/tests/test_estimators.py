@@ -1225,3 +1225,31 @@ def test_few_rows_average_over_hyperparameters():
     )
     with pytest.raises(ValueError, match="laplace"):
         GPRegressor("rbf", method="tsvgp", hyperparameters="laplace").fit(X, y)
+
+
+def test_few_classes_and_counts_average_over_hyperparameters(tmp_path):
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-2, 2, (40, 2))
+    score = 2 * np.sin(1.5 * X[:, 0])
+    classes = (rng.random(40) < 1 / (1 + np.exp(-score))).astype(int)
+    new = rng.uniform(-3, 3, (200, 2))
+    usual = {"kernel": "rbf", "method": "tvgp"}
+    for cls, y in ((GPClassifier, classes), (GPCountRegressor, rng.poisson(np.exp(0.5 * score + 0.5)))):
+        model = cls(**usual, hyperparameters="laplace").fit(X, y)
+        plug_in = cls(**usual, hyperparameters="plug-in").fit(X, y)
+        assert plug_in.averaged_ is None and model.averaged_["components"] == 32
+        file = tmp_path / "model.safetensors"
+        model.save(file)
+        again = sparsegp.load(file)
+        if cls is GPClassifier:
+            chance = model.predict_proba(new)
+            np.testing.assert_array_equal(again.predict_proba(new), chance)
+            # what is not known of hyperparameters draws probabilities towards a half
+            def spread(p):
+                return np.mean(np.abs(p[:, 1] - 0.5))
+
+            assert spread(chance) < spread(plug_in.predict_proba(new))
+        else:
+            np.testing.assert_array_equal(again.predict(new), model.predict(new))
+            # a rate of which less is known: mixtures of the settings, none of them by itself
+            np.testing.assert_allclose(model.predict(X).mean(), y.mean(), rtol=0.15)

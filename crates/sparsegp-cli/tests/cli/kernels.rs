@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::f64::consts::TAU;
 
 /// Numbers in (−½, ½) that look random.
-fn jumble(i: usize) -> f64 {
+pub fn jumble(i: usize) -> f64 {
     ((i * i) as f64 * 0.754_877_666_2 + i as f64 * 0.569_840_290_9).fract() - 0.5
 }
 

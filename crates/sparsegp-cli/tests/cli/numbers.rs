@@ -1,5 +1,6 @@
 //! Counts, positive numbers, shares, heavy tails; weights and columns of further numbers.
 
+use crate::kernels::jumble;
 use crate::support::{Folder, bundled, close, column, number, plane_rows};
 
 const SHORT: &str = "--inducing 10 --epochs 40 --learning-rate 0.05";
@@ -300,6 +301,36 @@ fn transformed_targets_are_predicted_in_their_own_units() {
         let run = folder.run(line);
         assert!(run.code != Some(0) && run.err.contains(word), "{line}\n{}", run.err);
     }
+}
+
+/// Averages over hyperparameters of other likelihoods are made where they are asked for, and go through files.
+#[test]
+fn averages_are_for_other_likelihoods_too() {
+    let folder = Folder::new();
+    let rows = (0..50).fold("a,b,hits,won\n".to_owned(), |text, i| {
+        let a = jumble(i);
+        let hits = (2.0 * (1.0 + (3.0 * a).sin()) + jumble(i + 50).abs()).floor();
+        text + &format!(
+            "{a},{},{hits},{}\n",
+            jumble(i + 200),
+            i32::from((3.0 * a).sin() > jumble(i + 90))
+        )
+    });
+    folder.write("t.csv", rows);
+    for (target, likelihood) in [("hits", "poisson"), ("won", "bernoulli")] {
+        let others = if target == "hits" { "won" } else { "hits" };
+        let fit = format!(
+            "fit t.csv --target {target} --ignore {others} --likelihood {likelihood} --kernel rbf --method tvgp --max-iterations 20"
+        );
+        let run = folder.ok(&format!("{fit} --hyperparameters laplace -o m"));
+        assert!(run.out.contains("predictions average over"), "{}", run.out);
+        let plain = folder.ok(&format!("{fit} --hyperparameters plug-in -o n"));
+        assert!(!plain.out.contains("predictions average over"), "{}", plain.out);
+        let (own, other) = (folder.ok("predict m t.csv").out, folder.ok("predict n t.csv").out);
+        assert!(own != other && own.lines().count() == other.lines().count(), "{own}");
+    }
+    let line = "fit t.csv --target hits --ignore won --likelihood poisson --method svgp --hyperparameters laplace";
+    folder.refused(2, line, &["--hyperparameters"]);
 }
 
 /// An input over powers of ten is learnt from by its logarithm, unless that is not wanted; few rows are averaged.

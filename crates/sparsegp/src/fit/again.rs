@@ -6,7 +6,7 @@ use super::near::{self, Alike};
 use super::quiet::Quiet;
 use super::revive::{self, Climb, Sketch};
 use super::{AUTO_WHOLE, Dataset, FitOptions, choice, collapse, covering, left_out};
-use super::{of_start, start, trained_from};
+use super::{of_start, sample, trained_from};
 use crate::data::InMemory;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -75,7 +75,7 @@ impl Again<'_> {
     ) -> Result<(Trained, FitOptions)> {
         let options = self.options;
         if options.pilot > 0 || matches!(options.selection, Selection::Oips(_)) {
-            let rows = start::sample_rows(&*self.dataset.source, collapse::ROWS, options.seed)?;
+            let rows = sample::sample_rows(&*self.dataset.source, collapse::ROWS, options.seed)?;
             // a value far away hides every trend
             let likelihood = trained.model.likelihood.clone();
             let rows = self.dataset.drawn_in(&rows, &*likelihood);

@@ -1,12 +1,14 @@
 //! Predictions averaged over hyperparameters, for few rows.
 //!
 //! With few rows many settings of the hyperparameters explain the targets about as well as the best one, and predictions that
-//! take the best for the truth are too sure: intervals of 95 % held 87 % of new rows with 20 to 50 rows. Exact inference at
-//! settings that stand for their posterior ([`crate::samplers::laplace`]) costs some hundred evaluations of the evidence.
+//! take the best for the truth are too sure: intervals of 95 % held 87 % of new rows with 20 to 50 rows. Exact inference, or that
+//! by sites of all rows, at settings that stand for their posterior ([`crate::samplers::laplace`]) costs some hundred evaluations of
+//! the evidence.
 
 use super::{Dataset, FitOptions, KEPT_NUMBERS};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
+use crate::likelihoods::Likelihood;
 use crate::methods;
 use crate::model::{Model, Posterior};
 use crate::samplers::{evidence, laplace, marginal};
@@ -19,7 +21,7 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hyperparameters {
-    /// [`Hyperparameters::Laplace`] for at most [`FEW`] rows of exact inference, else [`Hyperparameters::PlugIn`].
+    /// [`Hyperparameters::Laplace`] for at most [`FEW`] rows of numbers or counts, else [`Hyperparameters::PlugIn`].
     #[default]
     Auto,
     /// They take the values found by training for the truth.
@@ -37,15 +39,34 @@ impl Hyperparameters {
     }
 }
 
-/// Rows up to which predictions of exact inference are averaged by default.
+/// Rows up to which predictions are averaged by default.
 pub const FEW: usize = 300;
 /// Hyperparameters up to which they are: the Hessian takes two evaluations of the evidence for each.
 const MOST: usize = 64;
 
-/// Refuses an average where the posterior is not that of exact inference.
+/// How there may be an average: whether by exact inference or by sites of all rows; none for other methods.
+fn way(model: &Model, deviations: bool) -> Option<bool> {
+    match model.method.name() {
+        "exact" if !deviations => Some(true),
+        "tvgp" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether predictions are to average over hyperparameters: without being asked of few rows, but not of classes, whose
+/// probabilities gain nothing, nor of mixed functions.
+pub(super) fn wanted(options: &FitOptions, likelihood: &dyn Likelihood, rows: usize) -> bool {
+    let numbers = likelihood.classes().is_none() && likelihood.mixing().is_none();
+    match options.hyperparameters {
+        Hyperparameters::PlugIn => false,
+        Hyperparameters::Auto => rows <= FEW && numbers,
+        Hyperparameters::Laplace | Hyperparameters::Nuts => true,
+    }
+}
+
+/// Refuses an average where the posterior is neither that of exact inference nor has sites of all rows.
 pub(super) fn check(options: &FitOptions, model: &Model, deviations: bool) -> Result<()> {
-    let exact = model.method.name() == "exact" && !deviations;
-    if !options.hyperparameters.is_asked() || exact {
+    if !options.hyperparameters.is_asked() || way(model, deviations).is_some() {
         return Ok(());
     }
     let reason = match deviations {
@@ -53,8 +74,8 @@ pub(super) fn check(options: &FitOptions, model: &Model, deviations: bool) -> Re
         false => format!("method `{}`", model.method.name()),
     };
     Err(Error::Invalid(format!(
-        "predictions are averaged over hyperparameters (`laplace`, `nuts`) with the method `exact`, not with {reason}: leave \
-         it out, or sample them too (method `nuts`)"
+        "predictions are averaged over hyperparameters (`laplace`, `nuts`) with the methods `exact` and `tvgp`, not with \
+         {reason}: leave it out, or sample them too (method `nuts`)"
     )))
 }
 
@@ -69,34 +90,31 @@ pub(super) fn averaged(
     observer: &mut dyn Observer,
 ) -> Result<Posterior> {
     let n = dataset.source.rows();
-    let wanted = match options.hyperparameters {
-        Hyperparameters::PlugIn => false,
-        Hyperparameters::Auto => n <= FEW,
-        Hyperparameters::Laplace | Hyperparameters::Nuts => true,
-    };
-    let exact = model.method.name() == "exact" && dataset.deviations.is_none();
+    let wanted = wanted(options, &*model.likelihood, n);
+    let way = way(model, dataset.deviations.is_some());
     let numbers: usize = model
         .params()
         .iter()
         .map(|(_, param)| if param.frozen || param.role().is_bulky() { 0 } else { param.len() })
         .sum();
     let many = options.hyperparameters == Hyperparameters::Auto && numbers > MOST;
-    if !wanted || !exact || many {
-        return Ok(posterior);
-    }
-    let rows = methods::collect(&dataset.varying())?;
-    let rows = dataset.distinct(&rows).unwrap_or(rows);
+    let Some(exact) = way.filter(|_| wanted && !many) else { return Ok(posterior) };
+    let rows = methods::collect(&dataset.trained_by(model.method))?;
+    let rows = dataset.distinct(&rows).filter(|_| exact).unwrap_or(rows);
+    let latents = model.latents(rows.y.ncols());
     let found = match () {
-        () if !rows.weights.is_empty() && !rows.extra.is_empty() => {
+        () if exact && !rows.weights.is_empty() && !rows.extra.is_empty() => {
             Err("rows have weights and known variances of the noise")
         }
-        () if laplace::COMPONENTS * n * n > KEPT_NUMBERS => {
+        () if laplace::COMPONENTS * n * n * latents > KEPT_NUMBERS => {
             Err("their factors take too much memory")
         }
         () if dataset.has_constants() && model.mean.num_params() > 0 => {
             Err("a target is constant beside a mean function with parameters")
         }
-        () if !evidence::is_known(model, &rows) => Err("their evidence has no closed form"),
+        () if exact && !evidence::is_known(model, &rows) => {
+            Err("their evidence has no closed form")
+        }
         () if options.hyperparameters == Hyperparameters::Nuts => {
             by_chains(options, model, &rows, warnings, observer)?
                 .ok_or("none is free, or the chains were stopped")
@@ -120,7 +138,7 @@ pub(super) fn averaged(
         effective: found.effective,
     });
     let weighted = dataset.extra_name.is_none();
-    posterior.integrated(model, found.hyperparameters, &found.times, weighted)
+    posterior.integrated(model, found.hyperparameters, &found.times, found.sites, weighted)
 }
 
 /// Largest R̂ of chains that have mixed.

@@ -69,6 +69,18 @@ pub(super) fn beyond(dataset: &Dataset) -> Result<Option<String>> {
     }))
 }
 
+/// Refuses targets that are standardised or classes where the likelihood needs others.
+pub(super) fn check_fits(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<()> {
+    if !likelihood.standardises() && dataset.scaler != dataset.scaler.clone().without_targets() {
+        return Err(Error::Invalid(format!(
+            "the likelihood `{}` needs its targets as they stand, and they are standardised; make \
+             the data set with `Standardise::all_that(&*likelihood)`",
+            likelihood.name()
+        )));
+    }
+    check_levels(dataset, likelihood)
+}
+
 /// Refuses a target that the likelihood does not know, and rows without the further number that it
 /// needs. Returns how many targets are missing.
 pub(super) fn check_targets(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<usize> {

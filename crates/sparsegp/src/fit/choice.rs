@@ -60,7 +60,8 @@ pub fn auto_rule() -> String {
          Any other likelihood; and where `exact` is out of reach, rows with weights, known noise variances or missing \
          targets: `tsvgp` on all rows up to {AUTO_WHOLE} rows, and beyond while that is estimated to cost less than \
          minibatches (up to about {other} rows with the default number of points), else `svgp` by minibatches. Where a trial \
-         on few rows shows that these points are too few for what the rows know: `tvgp`, which has none, for few rows; \
+         on few rows shows that these points are too few for what the rows know, and where predictions average over \
+         hyperparameters: `tvgp`, which has none, for few rows; \
          `vecchia` for two or three inputs with a lengthscale each, where that is estimated to cost less; or more points."
     )
 }
@@ -166,6 +167,8 @@ pub(super) struct Known<'a> {
     pub(super) nearby: bool,
     /// The inputs, where there are few enough for neighbours under any likelihood.
     pub(super) near: Option<usize>,
+    /// Whether predictions are to average over hyperparameters.
+    pub(super) averaged: bool,
 }
 
 /// Picks the method and the number of inducing points, and says why.
@@ -198,6 +201,10 @@ pub(super) fn choose(options: &FitOptions, known: Known<'_>) -> Result<Choice> {
             false => format!("{why}; a series, {n} rows of one input, by Kalman filters"),
         };
         return of("markov", 0, reason);
+    }
+    if !plain && whole && asked.is_none() && known.averaged {
+        let reason = "no inducing points, as predictions average over hyperparameters";
+        return of("tvgp", 0, format!("{why}; {reason}"));
     }
     if !plain {
         let points = trained.min(n);

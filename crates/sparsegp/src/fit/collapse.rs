@@ -19,6 +19,12 @@ pub(super) const ATTEMPTS: usize = 4;
 /// Rows that are looked at.
 pub(super) const ROWS: usize = 20_000;
 
+/// What is said of layers.
+const LAYERS: &str = "the layers ended as a constant, although the targets have a trend in the inputs (a score test is clear): \
+     try more epochs (`epochs`), another `seed` (`random_state`), or a method of one layer";
+/// What is said where there was no other start.
+const CONSTANT: &str = "the model is a constant, although the targets have a trend in the inputs (a score test is clear): try \
+     --restarts 5 (`n_restarts_optimizer=5`), another kernel, or more steps";
 /// What is said where nothing better was found.
 pub(super) const STILL_CONSTANT: &str = "the model is a constant, although the targets have a trend in the inputs (a score test is \
      clear), and another start has found nothing better: try --restarts 5 (`n_restarts_optimizer=5`), another kernel, or more rows";
@@ -35,6 +41,11 @@ pub(super) fn failed(error: &Error) -> String {
         "the model is a constant, although the targets have a trend in the inputs (a score test is clear), and training from \
          another start did not end ({error}): try --restarts 5 (`n_restarts_optimizer=5`)"
     )
+}
+
+/// What is said of a model that misses a trend.
+pub(super) fn constant(model: &Model) -> &'static str {
+    if model.hidden.is_empty() { CONSTANT } else { LAYERS }
 }
 
 /// Returns the latent means at rows, N×L.

@@ -2,13 +2,13 @@
 //! ([`crate::deep`]; Salimbeni & Deisenroth 2017).
 
 use super::checkpoint::{self, Held};
-use super::checks::{check_rows, check_targets, many_classes};
 use super::fitted::{Fitted, Origin};
+use super::guards::Checked;
 use super::keeping::{Failures, Telling};
-use super::learning::still_rising;
-use super::start::{apply, check_fits, likelihood, sample_rows};
-use super::{BatchOptions, Dataset, FitOptions, collapse, sizes};
-use crate::data::{Classes, InMemory, Source};
+use super::sample::sample_rows;
+use super::start::apply;
+use super::{BatchOptions, Dataset, FitOptions};
+use crate::data::{InMemory, Source};
 use crate::deep::{Architecture, Deep, Kind, LastBound, Start, StepOptions};
 use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
@@ -17,7 +17,6 @@ use crate::likelihoods::Likelihood;
 use crate::linalg::Jitter;
 use crate::methods::{Entry, finite};
 use crate::model::{Model, Posterior};
-use crate::params;
 use crate::train::{Event, Observer, StochasticOptions, Surroundings, TrainReport, train_layers};
 
 /// Rows that the start is found on.
@@ -88,22 +87,12 @@ pub(super) fn fit(
 ) -> Result<Fitted> {
     architecture(entry)?;
     refuse(options)?;
-    let source = &*dataset.source;
-    if source.inputs() == 0 {
-        return Err(Error::Invalid("there is no input column to learn from".into()));
-    }
-    let classes = dataset.classes.as_ref().map(Classes::count);
-    let likelihood = likelihood(options.likelihood.as_deref(), classes)?;
-    check_fits(dataset, &*likelihood)?;
-    let missing = check_targets(dataset, &*likelihood)?;
-    let sample = sample_rows(source, ROWS, options.seed)?;
-    check_rows(dataset, entry, missing, &sample)?;
-    sizes::check(&*likelihood, dataset, &sample)?;
-    let mut warnings = dataset.warnings.clone();
-    warnings.extend(dataset.isolated_remarks(&*likelihood));
-    warnings.extend(many_classes(dataset));
+    let mut checked = Checked::new(dataset, options)?;
+    let sample = sample_rows(&*dataset.source, ROWS, options.seed)?;
+    checked.look(dataset, options, entry, &sample)?;
+    let Checked { likelihood, warnings, .. } = checked;
     let points = options.inducing.unwrap_or(POINTS);
-    if observer.event(Event::Inducing { count: points.min(source.rows()) }).is_break() {
+    if observer.event(Event::Inducing { count: points.min(dataset.source.rows()) }).is_break() {
         return Err(Error::Interrupted);
     }
     let (model, bound) = begun(dataset, options, entry, likelihood, &sample)?;
@@ -113,7 +102,7 @@ pub(super) fn fit(
     let origin = Origin::new(dataset, options.seed, reason, warnings);
     let (layers, origin, report) =
         trained(dataset, options, entry, (model, bound), origin, observer)?;
-    ended(layers, origin, report, entry, &sample)
+    ended(layers, origin, report, entry)
 }
 
 /// The layers before the training, as a model, and their bound.
@@ -214,39 +203,21 @@ fn trained(
     Ok((layers, origin, report))
 }
 
-/// A deep model after its training, and what a person should know.
+/// A deep model after its training.
 fn ended(
     layers: Deep,
-    mut origin: Origin,
+    origin: Origin,
     mut report: TrainReport,
     entry: &'static Entry,
-    sample: &InMemory,
 ) -> Result<Fitted> {
     report.stopped += "; the objective is an estimate by minibatches";
     let model = Model::of_deep(layers, entry.method)?;
     let posterior = Posterior::of_q(&model)?;
-    origin.warnings.extend(params::remarks(&model.params()));
-    origin.warnings.extend(still_rising(&report));
-    if report.iterations > 0
-        && collapse::misses_a_trend(&model, &collapse::means(&posterior, sample)?, sample)
-    {
-        origin.warnings.push(CONSTANT.into());
-    }
-    if report.failures > 0 {
-        origin.warnings.push(format!(
-            "at {} of {} steps the bound was not finite, or a matrix not positive definite; these steps were made smaller",
-            report.failures, report.iterations
-        ));
-    }
     if report.iterations > 0 {
         finite(report.objective, "the bound at the end of the training")?;
     }
     Ok(origin.fitted(model, posterior, Some(report)))
 }
-
-/// What is said of a model that has learnt nothing.
-const CONSTANT: &str = "the layers ended as a constant, although the targets have a trend in the inputs (a score test is clear): \
-     try more epochs (`epochs`), another `seed` (`random_state`), or a method of one layer";
 
 /// Rows whose density decides when the training stops: a mixture over paths costs much, so that some have to do.
 const LOOKED_AT: usize = 500;

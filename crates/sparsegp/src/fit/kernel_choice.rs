@@ -10,11 +10,11 @@ mod structure;
 use structure::{Change, Structure, Term};
 
 use super::quiet::Quiet;
-use super::start::{self, prepare_start};
+use super::start::prepare_start;
 use super::trial::Trial;
 use super::{
-    AUTO_EXACT, AUTO_WHOLE, Dataset, FitOptions, Start, checkpoint, choice, sample_rows, seasons,
-    series,
+    AUTO_EXACT, AUTO_WHOLE, Dataset, FitOptions, Start, checkpoint, choice, likelihood_for,
+    sample_rows, seasons, series,
 };
 use crate::data::{Classes, Source};
 use crate::engine::Engine;
@@ -132,7 +132,7 @@ fn settled(dataset: &Dataset, options: &FitOptions) -> Result<Option<String>> {
 fn of_series(dataset: &Dataset, options: &FitOptions) -> bool {
     let taken = || {
         let classes = dataset.classes.as_ref().map(Classes::count);
-        let own = start::likelihood_for(&options.method, options.likelihood.as_deref(), classes);
+        let own = likelihood_for(&options.method, options.likelihood.as_deref(), classes);
         own.is_ok_and(|own| {
             let known = dataset.absent.iter().all(|w| *w == 0.0);
             let exact = own.as_gaussian().is_some() && known;

@@ -3,15 +3,13 @@
 use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
-use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, findings, series};
+use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, findings};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
-use crate::linalg::Jitter;
-use crate::methods::{Method, Sampler, Uncollapsed, collect, precision};
+use crate::methods::{Method, Sampler, Uncollapsed, collect};
 use crate::model::set_hyperparameters;
 use crate::model::{Model, Posterior};
-use crate::params::{self, Role};
 use crate::samplers::gibbs::GibbsOptions;
 use crate::samplers::{self, Checkpointer, Going, SamplingState, slice};
 use crate::train::{
@@ -264,7 +262,6 @@ impl Learning<'_> {
                 observer,
             )?,
         };
-        origin.warnings.extend(remarks(&model, &posterior, &report));
         if !observer.interrupted() && self.dataset.source.sharded().is_none() {
             // what cannot be predicted is for predictions to say
             let Self { dataset, options, engine, .. } = *self;
@@ -406,86 +403,4 @@ fn assumption(paths: &[String]) -> Option<String> {
             paths.join(", ")
         )
     })
-}
-
-/// Nats by which a bound on the log evidence of classes may miss 0 before they count as certain.
-const CERTAIN: f64 = 1e-2;
-
-/// What a person should know about the numerics of a training.
-/// That a training ended before its bound did.
-pub(super) fn still_rising(report: &TrainReport) -> Option<String> {
-    report.rising.map(|rise| {
-        format!(
-            "the bound still rose when the training ended, by {rise:.3} nats a row in the last quarter of the epochs: more \
-             of them (`epochs`), or a larger learning rate, may give a better model"
-        )
-    })
-}
-
-fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<String> {
-    let mut remarks = params::remarks(&model.params());
-    // nothing but a mean that grows without bound gives all classes of training for certain
-    if model.likelihood.classes().is_some() && report.objective > -CERTAIN {
-        let weights = model.params().into_iter().find(|(_, param)| param.role() == Role::Slopes);
-        if let Some((_, weights)) = weights.filter(|(_, weights)| !weights.frozen) {
-            let largest = weights.value().iter().fold(0.0, |m: f64, w| m.max(w.abs()));
-            remarks.push(format!(
-                "the linear mean separates the classes, and its weights grow without bound (one is {largest:.3}): \
-                 probabilities of new rows are too sure; the kernel `linear` instead, as in `rbf + linear`, has a \
-                 prior for such weights"
-            ));
-        }
-    }
-    remarks.extend(still_rising(report));
-    remarks.extend(series::remarks(model));
-    let worst = report.mixing.as_ref().map_or(0.0, |mixing| {
-        mixing.hyperparameters.iter().fold(mixing.split_rhat, |m, h| m.max(h.split_rhat))
-    });
-    let (kept, drawn) = (
-        posterior.draws().len(),
-        report.mixing.as_ref().map_or(0, |mixing| mixing.chains * mixing.draws),
-    );
-    if kept < drawn {
-        remarks.push(format!(
-            "predictions average over {kept} of {drawn} draws, evenly spread: more of them would take more than {} MiB",
-            KEPT_NUMBERS >> 17
-        ));
-    }
-    if worst > 1.05 {
-        remarks.push(format!(
-            "the chains have not mixed well (split R̂ up to {worst:.3}): more draws, or a longer burn-in"
-        ));
-    }
-    if let Some(rounding) = posterior.rounding().filter(|rounding| *rounding > precision::NEAR) {
-        remarks.push(format!(
-            "the search for hyperparameters was held back where double precision ends (rounding changes the log \
-             evidence by some {rounding:.0e} nats): the evidence still rises with the kernel's variance beside that of \
-             the noise, and could not be computed there. A kernel that has the trend of the targets, such as \
-             `linear + …`, needs less variance"
-        ));
-    }
-    if report.failures > 0 {
-        remarks.push(format!(
-            "{} of {} evaluations had no value (a matrix that was not positive definite, or numbers that were not finite); \
-             the optimiser stepped back",
-            report.failures, report.evaluations
-        ));
-    }
-    if report.diagnostics.negative > 0 {
-        remarks.push(format!(
-            "at {} rows the inducing points explain more variance than there is, by rounding: raise \
-             the jitter",
-            report.diagnostics.negative
-        ));
-    }
-    if let Jitter::Relative(fraction) = model.jitter {
-        let used = posterior.factor().relative;
-        if model.method.is_sparse() && used > fraction * 1.5 {
-            remarks.push(format!(
-                "the jitter of Kuu was raised from {fraction:e} to {used:e} of its mean diagonal: \
-                 inducing points lie very close together, or lengthscales are very long"
-            ));
-        }
-    }
-    remarks
 }

@@ -6,7 +6,7 @@
 //! a jump, and is certain of what lies between.
 
 use super::learning::Trained;
-use super::{AUTO_EXACT, Dataset, start};
+use super::{AUTO_EXACT, Dataset, sample};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatRef, column, product, sum_of_products, symmetric_eigen};
@@ -43,7 +43,7 @@ pub(super) fn warnings(trained: &Trained, dataset: &Dataset, seed: u64) -> Resul
     if !judged {
         return Ok(Vec::new());
     }
-    let rows = start::sample_rows(&*dataset.source, MOST_ROWS, seed)?;
+    let rows = sample::sample_rows(&*dataset.source, MOST_ROWS, seed)?;
     let left_out = match posterior.leave_one_out(model, &rows) {
         Ok(found) => found,
         // q of a training that was cut short may be far from its optimum

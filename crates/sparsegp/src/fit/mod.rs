@@ -22,6 +22,7 @@ mod enough;
 pub mod files;
 mod findings;
 mod fitted;
+mod guards;
 mod hidden;
 mod isolated;
 mod judge;
@@ -30,6 +31,7 @@ mod keeping;
 mod kernel_choice;
 mod learning;
 mod left_out;
+mod likelihood;
 mod log_inputs;
 mod merging;
 mod mixed;
@@ -47,6 +49,7 @@ mod quiet;
 mod responses;
 mod restarts;
 mod revive;
+mod sample;
 mod screen;
 mod seasons;
 mod select;
@@ -74,11 +77,13 @@ use fitted::Origin;
 pub use fitted::{Fitted, Of};
 pub use kernel_choice::is_automatic;
 use learning::{Learning, Trained};
+pub use likelihood::{likelihood, likelihood_for};
 pub use log_inputs::LogInputs;
 pub use merging::Purpose;
 pub use noisy_inputs::InputDeviations;
 pub use predictions::ParameterRow;
-pub use start::{Start, likelihood, likelihood_for, sample_rows};
+pub use sample::sample_rows;
+pub use start::Start;
 #[cfg(feature = "tables")]
 pub use tables::encoded;
 pub use target_transform::TransformTargets;
@@ -90,7 +95,7 @@ use crate::inducing::select::Selection;
 use crate::linalg::{Jitter, Precision};
 use crate::methods::{self, Keeps, Method};
 use crate::optim::LbfgsOptions;
-use crate::samplers::{self, gibbs::GibbsOptions};
+use crate::samplers::gibbs::GibbsOptions;
 use crate::train::{Event, Observer, OptimiserKind, StochasticOptions, TrainOptions};
 use crate::variational::Tying;
 use std::path::PathBuf;
@@ -297,16 +302,9 @@ pub fn fit(
 ) -> Result<Fitted> {
     let _taken = checkpoint::take(options)?;
     let options = &*mixed::resolved(dataset, options)?;
-    if options.relative_weights {
-        dataset.check_relative()?;
-    }
-    let method = methods::find(&options.method).ok();
     // not after the whole training
-    if let Some((own, sampler)) =
-        method.and_then(|entry| Some((entry.method, entry.method.sampler()?)))
-    {
-        samplers::check(sampler, own.is_sparse(), &options.gibbs)?;
-    }
+    guards::options(dataset, options)?;
+    let method = methods::find(&options.method).ok();
     let deep = method.filter(|entry| entry.method.architecture().is_some());
     limited(options, observer, |observer| {
         let (own, options) = log_inputs::resolved(dataset, options, engine, observer)?;
@@ -327,8 +325,9 @@ pub fn fit(
         if let Some(report) = &mut fitted.report {
             report.kernels = kernels;
         }
+        let seen = deep.is_none() && dataset.deviations.is_none() && options.pilot > 0;
         fitted.warnings.extend(seasons::remarks(dataset, &options)?);
-        Ok(fitted)
+        guards::at_the_end(fitted, dataset, &options, seen)
     })
 }
 
@@ -495,6 +494,6 @@ pub fn go_on(
         if options.batches.as_ref().is_some_and(|own| dataset.source.rows() <= own.size) {
             trained.report.rising = None;
         }
-        learning.end(trained, observer)
+        guards::at_the_end(learning.end(trained, observer)?, dataset, options, false)
     })
 }

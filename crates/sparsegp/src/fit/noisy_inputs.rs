@@ -13,7 +13,7 @@ use crate::methods::{self, Diagnostics, collect};
 use crate::model::hyperparameters;
 use crate::model::{Model, Posterior};
 use crate::optim::{Lbfgs, LbfgsOptions, Optimiser, Status, Step};
-use crate::params::{self, listed};
+use crate::params::listed;
 use crate::psi::Psi;
 use crate::terms::{self, Term};
 use crate::train::{Event, Observer, OptimiserKind, TracePoint, TrainReport};
@@ -257,7 +257,6 @@ fn run(
     copy(&own, &mut model);
     let (posterior, diagnostics) = conditioned(&own, targets, &model)?;
     let asked = model.log_prior() - model.assumed_log_prior();
-    fitted.warnings.extend(params::remarks(&model.params()));
     fitted.reason = format!(
         "inputs have standard deviations ({} cells): what they were is found with the rest",
         own.uncertain()

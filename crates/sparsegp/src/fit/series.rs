@@ -1,7 +1,7 @@
 //! Rows of one input as a series: a sample of them is a few windows of neighbours, in which short waves and slow drifts show alike.
 //! Random rows of a long series lie far apart, and all that is fast looks like noise.
 
-use super::{Dataset, FitOptions, start};
+use super::{Dataset, FitOptions, sample};
 use crate::data::{InMemory, Source};
 use crate::error::Result;
 use crate::kernels::{self, Inputs, Kernel, StateSpace};
@@ -189,14 +189,14 @@ pub(super) fn sample(
     seed: u64,
 ) -> Result<InMemory> {
     if !of_series || data.inputs() != 1 || data.rows() <= count {
-        return start::sample_rows(data, count, seed);
+        return sample::sample_rows(data, count, seed);
     }
     let mut t = Vec::with_capacity(data.rows());
     data.for_each_chunk(1 << 14, &mut |rows| {
         t.extend((0..rows.x.nrows()).map(|i| rows.x[(i, 0)]));
         Ok(())
     })?;
-    start::rows_at(data, &windows(&t, count))
+    sample::rows_at(data, &windows(&t, count))
 }
 
 #[cfg(test)]

@@ -1,80 +1,30 @@
 //! Defaults and starting values from the data.
 
 use super::beginning;
-use super::checks::{
-    check_levels, check_rows, check_targets, decades, few_decide, long_periods, many_classes,
-};
+use super::checks::long_periods;
 use super::choice::{Choice, Known, choose, whole};
+use super::guards::Checked;
 use super::judge::{self, Flown};
 use super::placing::{Placing, of_points};
 use super::quiet::Quiet;
 use super::select::takes_interdomain;
 use super::trial::Trial;
 use super::{
-    Dataset, FitOptions, assumed, certain, enough, nearby, restarts, screen, series, sizes,
+    Dataset, FitOptions, assumed, averaging, certain, enough, nearby, restarts, screen, series,
+    sizes,
 };
-use crate::data::{Classes, InMemory, Source};
+use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::likelihoods::{self, Likelihood, Target};
-use crate::linalg::Mat;
-use crate::methods;
+use crate::likelihoods::{Likelihood, Target};
 use crate::model::Model;
 use crate::params::Param;
-use crate::rng;
 use crate::train::{Event, Judged, Observer, check_batches};
 
 /// Rows that inducing points and starting values are chosen from.
 const SAMPLE: usize = 20_000;
 /// Rows from which a pilot finds where exact inference starts.
 const PILOTED: usize = 1000;
-
-/// A random subset of at most `count` rows, in the order of the data.
-///
-/// # Errors
-/// What reading the data gives.
-pub fn sample_rows(data: &dyn Source, count: usize, seed: u64) -> Result<InMemory> {
-    let n = data.rows();
-    let count = count.min(n);
-    let mut picked: Vec<usize> = match n > count {
-        true => rng::permutation(&mut rng::stream(seed, "sample of rows"), n, count),
-        false => (0..n).collect(),
-    };
-    picked.sort_unstable();
-    rows_at(data, &picked)
-}
-
-/// The rows at these places, which rise.
-///
-/// # Errors
-/// What reading the data gives.
-pub(super) fn rows_at(data: &dyn Source, picked: &[usize]) -> Result<InMemory> {
-    if let Some(rows) = data.sharded() {
-        return rows.rows_at(picked);
-    }
-    let count = picked.len();
-    let mut x = Mat::zeros(count, data.inputs());
-    let mut y = Mat::zeros(count, data.outputs());
-    let (mut weights, mut extra) = (Vec::new(), Vec::new());
-    let mut next = 0;
-    data.for_each_chunk(1 << 14, &mut |rows| {
-        let end = rows.start + rows.x.nrows();
-        while next < count && picked[next] < end {
-            let i = picked[next] - rows.start;
-            for q in 0..x.ncols() {
-                x[(next, q)] = rows.x[(i, q)];
-            }
-            for p in 0..y.ncols() {
-                y[(next, p)] = rows.y[(i, p)];
-            }
-            weights.extend(rows.weights.get(i));
-            extra.extend(rows.extra.get(i));
-            next += 1;
-        }
-        Ok(())
-    })?;
-    Ok(InMemory { x, y, weights, extra })
-}
 
 /// A model ready to be trained.
 #[derive(Clone, Debug)]
@@ -89,54 +39,6 @@ pub struct Start {
     pub judged: Vec<Judged>,
 }
 
-/// The likelihood of a specification, or without one what fits the targets: `bernoulli` for two
-/// classes, `softmax` for more, else `gaussian`. A likelihood of classes need not be told how many
-/// there are.
-///
-/// # Errors
-/// As for [`likelihoods::parse`].
-pub fn likelihood(spec: Option<&str>, classes: Option<usize>) -> Result<Box<dyn Likelihood>> {
-    match (spec, classes) {
-        (Some(spec), Some(classes)) => likelihoods::parse(spec)
-            .or_else(|error| likelihoods::parse(&with_classes(spec, classes)).map_err(|_| error)),
-        (Some(spec), None) => likelihoods::parse(spec),
-        (None, None) => likelihoods::parse("gaussian"),
-        (None, Some(2)) => likelihoods::parse("bernoulli"),
-        (None, Some(classes)) => likelihoods::parse(&with_classes("softmax", classes)),
-    }
-}
-
-/// The same for a method by its name: one that needs local variables has `bernoulli(link=logit)` for two
-/// classes by default, and `logistic-softmax` for more.
-///
-/// # Errors
-/// As for [`likelihoods::parse`] and [`methods::find`].
-pub fn likelihood_for(
-    method: &str,
-    spec: Option<&str>,
-    classes: Option<usize>,
-) -> Result<Box<dyn Likelihood>> {
-    let augments = method != "auto" && methods::find(method)?.method.augments();
-    match (spec, classes) {
-        (None, Some(2)) if augments => likelihood(Some("bernoulli(link=logit)"), None),
-        (None, Some(_)) if augments => likelihood(Some("logistic-softmax"), classes),
-        _ => likelihood(spec, classes),
-    }
-}
-
-/// A specification with the number of classes added.
-fn with_classes(spec: &str, classes: usize) -> String {
-    // JSON, as Python writes it
-    if let Ok(serde_json::Value::Object(mut all)) = serde_json::from_str(spec) {
-        all.insert("classes".into(), classes.into());
-        return serde_json::Value::Object(all).to_string();
-    }
-    match spec.trim_end().strip_suffix(')') {
-        Some(open) => format!("{open}, classes={classes})"),
-        None => format!("{}(classes={classes})", spec.trim_end()),
-    }
-}
-
 /// Prepares a model ([`super::prepare`]); for a further start, from 1, with hyperparameters that are drawn
 /// ([`restarts`](super::restarts)).
 pub(super) fn prepare_start(
@@ -146,16 +48,9 @@ pub(super) fn prepare_start(
     observer: &mut dyn Observer,
     restart: usize,
 ) -> Result<Start> {
-    if dataset.source.inputs() == 0 {
-        return Err(Error::Invalid("there is no input column to learn from".into()));
-    }
-    let mut warnings = dataset.warnings.clone();
-    let classes = dataset.classes.as_ref().map(Classes::count);
-    let mut likelihood = likelihood_for(&options.method, options.likelihood.as_deref(), classes)?;
-    check_fits(dataset, &*likelihood)?;
-    let missing = check_targets(dataset, &*likelihood)?;
-    let why = why_other(&*likelihood, missing);
-    let known = known(dataset, options, &*likelihood, missing, &why);
+    let mut checked = Checked::new(dataset, options)?;
+    let why = why_other(&*checked.likelihood, checked.missing);
+    let known = known(dataset, options, &*checked.likelihood, checked.missing, &why);
     if restart > 0
         && known.nearby
         && let Some((own, reason)) = as_first(dataset, options, engine, observer)?
@@ -171,12 +66,11 @@ pub(super) fn prepare_start(
                 .into(),
         ));
     }
-    warnings.extend(dataset.isolated_remarks(&*likelihood));
     let data = &dataset.trained_by(method);
     let of_series = method.is_of_series();
     let sample = series::sample(data, SAMPLE, of_series, options.seed)?;
-    check_rows(dataset, choice.entry, missing, &sample)?;
-    sizes::check(&*likelihood, dataset, &sample)?;
+    checked.look(dataset, options, choice.entry, &sample)?;
+    let Checked { mut likelihood, mut warnings, .. } = checked;
     let targets = beginning::targets_of(&sample, &*likelihood);
     let starts = beginning::latent_starts(&mut *likelihood, &targets, &sample)?;
     let latents =
@@ -226,18 +120,6 @@ fn as_first(
     Ok((method == nearby::METHOD).then(own))
 }
 
-/// Refuses targets that are standardised or classes where the likelihood needs others.
-pub(super) fn check_fits(dataset: &Dataset, likelihood: &dyn Likelihood) -> Result<()> {
-    if !likelihood.standardises() && dataset.scaler != dataset.scaler.clone().without_targets() {
-        return Err(Error::Invalid(format!(
-            "the likelihood `{}` needs its targets as they stand, and they are standardised; make \
-             the data set with `Standardise::all_that(&*likelihood)`",
-            likelihood.name()
-        )));
-    }
-    check_levels(dataset, likelihood)
-}
-
 /// Why the method is not one of plain Gaussian rows, where it is not.
 fn why_other(likelihood: &dyn Likelihood, missing: usize) -> String {
     match likelihood.as_gaussian() {
@@ -267,6 +149,7 @@ fn known<'a>(
         series: series::takes(likelihood) && series::possible(dataset, &options.kernel),
         nearby: gaussian && data.is_plain() && nearby::possible(dataset, options),
         near: nearby::inputs(dataset, options).filter(|_| likelihood.as_gaussian().is_none()),
+        averaged: averaging::wanted(options, likelihood, data.rows()),
     }
 }
 
@@ -303,9 +186,6 @@ fn completed(
         series::keep_states(&mut model)?;
     }
     model.check_noise()?;
-    warnings.extend(many_classes(dataset));
-    warnings.extend(decades(dataset, options, sample.x.as_ref()));
-    warnings.extend(few_decide(dataset, sample, &*model.likelihood));
     if dataset.scaler.x_scale.iter().any(|scale| *scale != 1.0) {
         warnings.extend(long_periods(&model.kernels, sample.x.as_ref(), options));
     }

@@ -40,6 +40,7 @@ pub mod state_space;
 pub mod sum;
 mod tape;
 pub mod terms;
+pub mod warped;
 pub mod white;
 
 pub use blocks::{covariances, factor, features, of_latent, place_of, read_features};

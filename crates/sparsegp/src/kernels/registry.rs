@@ -3,7 +3,7 @@
 use super::{
     Inputs, Kernel, additive, arccosine, categorical, change_points, constant, convolutional,
     coregion, cosine, exponential, gamma_exponential, linear, matern, periodic, polynomial,
-    product, rational_quadratic, spec, squared_exponential, sum, white,
+    product, rational_quadratic, spec, squared_exponential, sum, warped, white,
 };
 use crate::error::{Error, Result, nearest};
 use crate::guests::{Guests, Named};
@@ -43,6 +43,7 @@ pub const REGISTRY: &[Entry] = &[
     coregion::ENTRY,
     categorical::ENTRY,
     change_points::ENTRY,
+    warped::ENTRY,
     convolutional::ENTRY,
     sum::ENTRY,
     product::ENTRY,

@@ -7,7 +7,7 @@
 
 mod known;
 
-use super::sites::{self, Prior};
+use super::sites::{self, Prior, Search};
 use super::{Diagnostics, Evaluation, Method, Sampler};
 use crate::bounds::{Augmented, Bound};
 use crate::data::{InMemory, Source};
@@ -237,7 +237,7 @@ impl Series {
         gradient: &mut [f64],
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<f64> {
-        let found = sites::best(self, model, bound, go_on)?;
+        let found = sites::best(self, model, bound, &Search::default(), go_on)?;
         let parts = model.parts_of(gradient);
         model.mean.vjp(self.rows.x.as_ref(), found.a.as_ref(), parts.mean);
         for own in self.sited(found.factors) {

@@ -31,8 +31,8 @@ const STEPS: usize = 200;
 const SMALLEST: f64 = 1e-4;
 /// Precision of a site, in prior precisions, below which it counts as this much: λ₁ keeps its digits.
 const WEAKEST: f64 = 1e-12;
-/// What a step may promise at the end, in nats: for all rows, and for each.
-const ENDED: (f64, f64) = (1e-10, 1e-13);
+/// What a step may promise at the end, in nats, for each row.
+const ENDED: f64 = 1e-13;
 
 /// The prior of functions of mean 0 at rows, one for each latent function.
 pub(super) trait Prior: Sync {
@@ -76,7 +76,8 @@ impl Factors {
 
 /// The best sites, and the bound there.
 pub(super) struct Best {
-    /// The sites of every latent function.
+    pub(super) sites: Sites,
+    /// The same, of every latent function.
     pub(super) factors: Vec<Factors>,
     pub(super) value: f64,
     /// ∂ℓ/∂m, N×L.
@@ -87,9 +88,25 @@ pub(super) struct Best {
 
 /// λ₁ and λ₂ of the rows, N×L.
 #[derive(Clone)]
-struct Sites {
-    first: Mat<f64>,
-    second: Mat<f64>,
+pub(super) struct Sites {
+    pub(super) first: Mat<f64>,
+    pub(super) second: Mat<f64>,
+}
+
+/// How the best sites are searched for.
+pub(super) struct Search {
+    /// Where from, if the bound is higher there than without sites.
+    pub(super) start: Option<Sites>,
+    /// The least precisions of sites, one search after the other.
+    pub(super) least: Vec<f64>,
+    /// What a step may promise at the end, in nats, beside what is a matter of rounding.
+    pub(super) ended: f64,
+}
+
+impl Default for Search {
+    fn default() -> Self {
+        Self { start: None, least: vec![0.0, f64::NEG_INFINITY], ended: 1e-10 }
+    }
 }
 
 /// What is known at some sites.
@@ -119,7 +136,7 @@ pub(super) fn check(model: &Model, bound: &dyn Bound) -> Result<()> {
     bound.check(&*model.likelihood)
 }
 
-/// Finds the best sites, from none.
+/// Finds the best sites.
 ///
 /// # Errors
 /// [`Error::NonFinite`] where the bound is not finite under the prior; those of the passes, and what `go_on` gives.
@@ -127,6 +144,7 @@ pub(super) fn best(
     prior: &dyn Prior,
     model: &Model,
     bound: &dyn Bound,
+    search: &Search,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<Best> {
     let place = Place { prior, model, bound };
@@ -134,12 +152,19 @@ pub(super) fn best(
     let mut sites = Sites { first: none(), second: none() };
     let mut look = place.look(&sites, None, go_on)?;
     let before = look.v.clone();
-    let ended = ENDED.0 + ENDED.1 * before.nrows() as f64;
-    for least in [0.0, f64::NEG_INFINITY] {
-        place.climb(&mut sites, &mut look, (&before, least, ended), go_on)?;
+    if let Some(start) = &search.start {
+        match place.look(start, Some(&before), go_on) {
+            Ok(found) if found.value > look.value => (sites, look) = (start.clone(), found),
+            Err(error) if !error.is_recoverable() => return Err(error),
+            _ => {}
+        }
+    }
+    let ended = search.ended + ENDED * before.nrows() as f64;
+    for least in &search.least {
+        place.climb(&mut sites, &mut look, (&before, *least, ended), go_on)?;
     }
     let Look { value, a, params, .. } = look;
-    Ok(Best { factors: place.factors(&sites, Some(&before)), value, a, params })
+    Ok(Best { factors: place.factors(&sites, Some(&before)), sites, value, a, params })
 }
 
 impl Sites {

@@ -14,6 +14,7 @@
 //! ½(ddᵀ − T), the gradient of the sites' log-normaliser. For Gaussian noise a step of size 1 gives the
 //! exact posterior, and the bound is the log evidence at any hyperparameters of the kernel.
 
+mod best;
 mod promise;
 mod sited;
 

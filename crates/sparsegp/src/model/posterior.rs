@@ -42,6 +42,7 @@ use crate::error::{Error, Result};
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Cholesky, Mat, MatRef};
 use crate::markov::Past;
+use crate::variational::Variational;
 use draws::Draws;
 use hidden::Hidden;
 use law::{Law, Marginals};
@@ -151,22 +152,24 @@ impl Posterior {
         Ok(Self::of_law(model, Sampled::new(model, x, draws, hyperparameters)?))
     }
 
-    /// Averages exact inference over other hyperparameters, each of which counts so many `times`. Leaving rows out, drawn
+    /// Averages exact inference, or that by sites of all rows, over other hyperparameters, each of which counts so many `times`, with
+    /// its own `sites` where there are such. Leaving rows out, drawn
     /// functions and inputs with errors stay with the model's own. `weighted` says that noises of rows differ by weights.
     ///
     /// # Errors
-    /// [`crate::Error::Invalid`] for other posteriors than those of exact inference; what conditioning gives.
+    /// [`crate::Error::Invalid`] for other posteriors than these; what conditioning gives.
     pub(crate) fn integrated(
         self,
         model: &Model,
         hyperparameters: Vec<Vec<f64>>,
         times: &[usize],
+        sites: Vec<Variational>,
         weighted: bool,
     ) -> Result<Self> {
         let Some(own) = self.law.alone().filter(|own| own.is_exact()) else {
             return Err(self.law.refusal("an average over hyperparameters"));
         };
-        let law = Sampled::integrated(model, own.clone(), hyperparameters, times, weighted)?;
+        let law = Sampled::integrated(model, own.clone(), hyperparameters, times, sites, weighted)?;
         Ok(Self { law: Arc::new(law), ..self })
     }
 
@@ -340,6 +343,11 @@ impl Posterior {
     /// How many of the components have each of the [`Posterior::hyperparameters`]; empty where these are plugged in.
     pub fn times(&self) -> Vec<usize> {
         self.law.times()
+    }
+
+    /// q of each of the [`Posterior::hyperparameters`], where the method keeps sites of all rows; else empty.
+    pub fn sites(&self) -> &[Variational] {
+        self.law.sites()
     }
 
     /// Estimates what rounding changes in the log evidence of exact inference, in nats

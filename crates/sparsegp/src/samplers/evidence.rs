@@ -1,4 +1,7 @@
-//! Hyperparameters under their log evidence, for Gaussian noise: f is integrated out, and drawn exactly given each of them.
+//! Hyperparameters under their log evidence: f is integrated out. For Gaussian noise it is drawn exactly given each of them.
+//!
+//! Under another likelihood the evidence is the variational bound at the best sites of all rows ([`Tvgp`]): p(θ) exp(bound(θ)) is,
+//! up to a constant, the best q(θ) where q(f, θ) = q(f | θ) q(θ) and q(f | θ) is normal.
 //!
 //! Where noise is small, whitened f and hyperparameters depend on each other closely, and chains of both
 //! ([`super::everything`]) hardly move. Given θ, with z₀ ~ N(0, I) and e ~ N(0, Σ), z = z₀ + Lᵀ(LLᵀ + Σ)⁻¹(y − m − Lz₀ − e) is a
@@ -15,23 +18,30 @@ use crate::engine::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::covariances;
 use crate::linalg::{Cholesky, Jitter, Mat, product};
-use crate::methods::{self, exact};
+use crate::methods::{self, Tvgp, exact};
 use crate::model::Model;
 use crate::model::hyperparameters;
 use crate::params::log_prior;
 use crate::rng::stream;
 use crate::samplers::chains::Length;
+use crate::variational::Variational;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// Spread of the starts of chains about the model's hyperparameters, in what moves.
 const SPREAD: f64 = 0.3;
 
+/// What a step of the sites may promise at the end, in nats: where slopes are wanted, which differ by the root of it, and where not.
+const ENDED: (f64, f64) = (1e-10, 1e-6);
+
 /// The posterior density of hyperparameters: their evidence with their priors.
 pub(super) struct Posterior<'a> {
-    /// Of the method `exact`.
+    /// Of the method `exact`, or of one with sites of all rows, which are the best ones where it is.
     pub(super) model: Model,
+    /// The method with sites, and those that others are found from.
+    sites: Option<(Tvgp, Arc<Variational>)>,
     pub(super) rows: &'a InMemory,
     pub(super) sampled: &'a Hyperparameters,
     pub(super) cpu: Cpu,
@@ -51,13 +61,18 @@ impl<'a> Posterior<'a> {
         rows: &'a InMemory,
         sampled: &'a Hyperparameters,
     ) -> Result<Self> {
+        let cpu = Cpu::default();
+        if let (true, Some(q)) = (is_sited(model), &model.q) {
+            let sites = Some((Tvgp::of(model.method)?, Arc::new(q.clone())));
+            return Ok(Self { model: model.clone(), sites, rows, sampled, cpu });
+        }
         let model = Model { method: methods::find("exact")?.method, q: None, ..model.clone() };
-        Ok(Self { model, rows, sampled, cpu: Cpu::default() })
+        Ok(Self { model, sites: None, rows, sampled, cpu })
     }
 
     /// The same, to be moved by itself.
     pub(super) fn another(&self) -> Self {
-        Self { model: self.model.clone(), cpu: Cpu::default(), ..*self }
+        Self { model: self.model.clone(), sites: self.sites.clone(), cpu: Cpu::default(), ..*self }
     }
 
     /// Where the model is.
@@ -81,8 +96,16 @@ impl<'a> Posterior<'a> {
         let coordinates = &self.sampled.coordinates;
         let jacobian: f64 =
             coordinates.iter().map(|own| own.log_jacobian(own.read(&self.model))).sum();
+        let ended = if gradient.is_some() { ENDED.0 } else { ENDED.1 };
+        let settled = match &self.sites {
+            Some((method, from)) => Some(method.settle(&mut self.model, self.rows, from, ended)?),
+            None => None,
+        };
         let Some(gradient) = gradient else {
-            let value = exact::log_evidence(&self.model, &self.cpu, self.rows)?;
+            let value = match settled {
+                Some(value) => value,
+                None => exact::log_evidence(&self.model, &self.cpu, self.rows)?,
+            };
             return Ok(value + self.model.log_prior() + jacobian);
         };
         let mut found = self.model.method.evaluate(&self.model, &self.cpu, self.rows)?;
@@ -181,6 +204,11 @@ impl Unknowns for Evidence<'_> {
     }
 }
 
+/// Whether the evidence is the bound at the best sites of all rows.
+pub fn is_sited(model: &Model) -> bool {
+    model.method.name() == "tvgp" && model.q.is_some()
+}
+
 /// Whether the evidence of these rows is known in closed form: Gaussian noise, no target missing, no inducing points.
 pub fn is_known(model: &Model, rows: &InMemory) -> bool {
     let missing = (0..rows.y.ncols()).any(|p| rows.y.col_as_slice(p).iter().any(|y| y.is_nan()));
@@ -191,11 +219,12 @@ pub fn is_known(model: &Model, rows: &InMemory) -> bool {
 /// The model with a prior for everything that moves ([`assume_priors`]), and what that is; none where everything is frozen.
 ///
 /// # Errors
-/// [`Error::Invalid`] where the evidence is not known in closed form.
+/// [`Error::Invalid`] where the evidence is neither known in closed form nor bounded by sites of all rows.
 pub(super) fn moving(model: &Model, rows: &InMemory) -> Result<Option<(Model, Hyperparameters)>> {
-    if !is_known(model, rows) {
+    if !is_known(model, rows) && !is_sited(model) {
         return Err(Error::Invalid(
-            "hyperparameters are integrated over for exact inference with Gaussian noise, one kernel and all targets"
+            "hyperparameters are integrated over for exact inference with Gaussian noise, one kernel and all targets, and for \
+             the method `tvgp`"
                 .into(),
         ));
     }

@@ -19,6 +19,7 @@ use crate::linalg::{Mat, symmetric_eigen};
 use crate::metrics::standard_normal_quantile;
 use crate::model::{Model, hyperparameters};
 use crate::rng::{below, stream, uniform};
+use crate::variational::Variational;
 use rayon::prelude::*;
 
 /// Points that get weights, and twice as many for so few rows.
@@ -38,12 +39,14 @@ const STEPS: usize = 4;
 const PROMISE: f64 = 1e-3;
 
 /// What stands for the posterior of hyperparameters.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Integration {
     /// In the order of [`hyperparameters`], all different.
     pub hyperparameters: Vec<Vec<f64>>,
     /// How often each counts.
     pub times: Vec<usize>,
+    /// The best sites of all rows at each, where the evidence is a bound by these; else empty.
+    pub sites: Vec<Variational>,
     /// The effective share of the points that got weights, (Σw)²/SΣw²: 1 for a normal density.
     pub effective: f64,
 }
@@ -208,7 +211,7 @@ impl Shape {
 /// the density about the mode is not known.
 ///
 /// # Errors
-/// [`Error::Invalid`](crate::Error::Invalid) where the evidence is not known in closed form ([`is_known`](super::evidence::is_known)).
+/// [`Error::Invalid`](crate::Error::Invalid) where the evidence is neither known in closed form nor bounded by sites of all rows ([`is_known`](super::evidence::is_known), [`is_sited`](super::evidence::is_sited)).
 pub fn integrate(model: &Model, rows: &InMemory) -> Result<Option<Integration>> {
     let Some((model, sampled)) = moving(model, rows)? else { return Ok(None) };
     let mut density = Posterior::new(&model, rows, &sampled)?;
@@ -217,29 +220,29 @@ pub fn integrate(model: &Model, rows: &InMemory) -> Result<Option<Integration>> 
     let points = if rows.x.nrows() <= FEW { 2 * POINTS } else { POINTS };
     let mut proposed = shape.propose(points);
     proposed.sort_by(|a, b| a.along.total_cmp(&b.along));
-    let judged: Vec<(f64, Vec<f64>)> = proposed
+    let judged: Vec<(f64, Vec<f64>, Option<Variational>)> = proposed
         .par_iter()
         .map_init(
             || density.another(),
             |density, own| {
                 let weight = density.value(&own.at) - own.log_density;
-                (weight, hyperparameters(&density.model))
+                (weight, hyperparameters(&density.model), density.model.q.clone())
             },
         )
         .collect();
-    let largest = judged.iter().fold(f64::NEG_INFINITY, |m, (w, _)| m.max(*w));
+    let largest = judged.iter().fold(f64::NEG_INFINITY, |m, (w, ..)| m.max(*w));
     if !largest.is_finite() {
         return Ok(None);
     }
-    let mut weights: Vec<f64> = judged.iter().map(|(w, _)| (w - largest).exp()).collect();
+    let mut weights: Vec<f64> = judged.iter().map(|(w, ..)| (w - largest).exp()).collect();
     let mean = weights.iter().sum::<f64>() / points as f64;
     let cut = mean * (points as f64).sqrt();
     weights.iter_mut().for_each(|w| *w = w.min(cut));
     let total: f64 = weights.iter().sum();
     let effective = total * total / (points as f64 * weights.iter().map(|w| w * w).sum::<f64>());
-    let mut found = Integration { hyperparameters: Vec::new(), times: Vec::new(), effective };
+    let mut found = Integration { effective, ..Integration::default() };
     let (mut sum, mut next) = (0.0, 0.5);
-    for (weight, (_, own)) in weights.iter().zip(judged) {
+    for (weight, (_, own, sites)) in weights.iter().zip(judged) {
         sum += weight / total * COMPONENTS as f64;
         let mut times = 0;
         while next < sum && found.times.iter().sum::<usize>() + times < COMPONENTS {
@@ -249,6 +252,7 @@ pub fn integrate(model: &Model, rows: &InMemory) -> Result<Option<Integration>> 
         if times > 0 {
             found.hyperparameters.push(own);
             found.times.push(times);
+            found.sites.extend(sites);
         }
     }
     Ok(Some(found))

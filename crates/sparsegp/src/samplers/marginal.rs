@@ -46,7 +46,7 @@ pub struct Chains {
 /// the number of sweeps that are done and that of all, and may end the chains.
 ///
 /// # Errors
-/// [`Error::Invalid`](crate::Error::Invalid) where the evidence is not known in closed form ([`is_known`](super::evidence::is_known)); [`Error::NonFinite`](crate::Error::NonFinite) where it is not
+/// [`Error::Invalid`](crate::Error::Invalid) where the evidence is neither known in closed form nor bounded by sites of all rows; [`Error::NonFinite`](crate::Error::NonFinite) where it is not
 /// finite at the model's hyperparameters.
 pub fn sample(
     model: &Model,
@@ -89,16 +89,17 @@ pub fn sample(
     let summaries = drawn.summaries();
     let least = summaries.iter().map(|own| own.ess_bulk).fold(f64::INFINITY, f64::min);
     let dim = drawn.dim;
-    let mut settings =
-        Integration { hyperparameters: Vec::new(), times: Vec::new(), effective: 0.0 };
+    let mut settings = Integration::default();
     for chain in &drawn.positions {
         let count = chain.len() / dim;
         let each = COMPONENTS / CHAINS;
         for k in 0..each.min(count) {
             let at = (2 * k + 1) * count / (2 * each.min(count));
-            density.set(&chain[at * dim..(at + 1) * dim]);
+            // finds sites too, where there are any
+            density.at(&chain[at * dim..(at + 1) * dim], None)?;
             settings.hyperparameters.push(hyperparameters(&density.model));
             settings.times.push(1);
+            settings.sites.extend(density.model.q.clone());
         }
     }
     settings.effective = (least / (CHAINS * drawn.draws()) as f64).min(1.0);

@@ -57,6 +57,8 @@ mod gibbs_tests;
 #[cfg(test)]
 mod hmc_tests;
 #[cfg(test)]
+mod laplace_sited_tests;
+#[cfg(test)]
 mod laplace_tests;
 #[cfg(test)]
 mod nuts_tests;

@@ -3,9 +3,11 @@
 use crate::support::{fit, options};
 use sparsegp::data::InMemory;
 use sparsegp::fit::{
-    Dataset, FEW, FitOptions, Fitted, Hyperparameters, Of, Scaling, UpdateOptions, update,
+    Dataset, FEW, FitOptions, Fitted, Hyperparameters, Of, Scaling, Standardise, UpdateOptions,
+    update,
 };
 use sparsegp::io;
+use sparsegp::likelihoods;
 use sparsegp::linalg::{Mat, MatRef};
 use sparsegp::rng::{stream, uniform};
 
@@ -153,6 +155,88 @@ fn moments_draws_and_slopes_are_those_of_the_mixture() {
     }
 }
 
+/// Counts along a curve in the first of two inputs.
+fn counts(n: usize, seed: u64) -> (Mat<f64>, Mat<f64>) {
+    let mut rng = stream(seed, "counts");
+    let x = Mat::from_fn(n, 2, |_, _| 30.0 * uniform(&mut rng) - 200.0);
+    let y = Mat::from_fn(n, 1, |i, _| {
+        let rate = (1.2 + (x[(i, 0)] / 6.0).sin()).exp();
+        // by inversion
+        let (mut k, mut p, u) = (0.0, (-rate).exp(), uniform(&mut rng));
+        let mut sum = p;
+        while sum < u && k < 60.0 {
+            k += 1.0;
+            p *= rate / k;
+            sum += p;
+        }
+        k
+    });
+    (x, y)
+}
+
+/// Under other likelihoods every setting has a q of its own; the mixture is that of models with these.
+#[test]
+fn other_likelihoods_are_averaged_by_sites_of_all_rows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (likelihood, over) in [
+        ("negative-binomial", Hyperparameters::Laplace),
+        ("poisson", Hyperparameters::Nuts),
+        ("heteroscedastic", Hyperparameters::Laplace),
+    ] {
+        let (x, y) = counts(28, 2);
+        let options = FitOptions {
+            likelihood: Some(likelihood.into()),
+            method: "tvgp".into(),
+            kernel: "rbf(ard=false)".into(),
+            ..how(over)
+        };
+        let own = likelihoods::parse(likelihood).expect("a likelihood");
+        let scaling = Standardise::all_that(&*own);
+        let dataset = Dataset::from_arrays(x.clone(), y.clone(), scaling).expect("a table");
+        let found = fit(&dataset, &options).expect("a fit");
+        let posterior = &found.posterior;
+        let (times, all) = (posterior.times(), posterior.hyperparameters());
+        assert_eq!((times.iter().sum::<usize>(), all.len()), (32, posterior.sites().len()));
+        assert!(all.len() > 4, "{likelihood}: {}", all.len());
+        let at = Mat::from_fn(3, 2, |i, q| [[0.1, 0.4], [-1.2, 2.6], [3.1, -0.2]][i][q]);
+        let (mean, variance) = posterior.predict_f(at.as_ref()).expect("moments");
+        // models with these hyperparameters and sites, one by one
+        let rows = InMemory::new(posterior.points().to_owned(), Mat::zeros(28, 1)).expect("rows");
+        let (mut first, mut second) = (Mat::<f64>::zeros(3, 2), Mat::<f64>::zeros(3, 2));
+        for ((own, q), times) in all.iter().zip(posterior.sites()).zip(&times) {
+            let mut model = found.model.clone();
+            sparsegp::model::set_hyperparameters(&mut model, own).expect("hyperparameters");
+            model.q = Some(q.clone());
+            let one = model.posterior(&sparsegp::engine::Cpu::default(), &rows).expect("one");
+            let (m, v) = one.predict_f(at.as_ref()).expect("moments");
+            for l in 0..m.ncols() {
+                for i in 0..3 {
+                    let share = *times as f64 / 32.0;
+                    first[(i, l)] += share * m[(i, l)];
+                    second[(i, l)] += share * (v[(i, l)] + m[(i, l)] * m[(i, l)]);
+                }
+            }
+        }
+        for l in 0..mean.ncols() {
+            for i in 0..3 {
+                let own = second[(i, l)] - first[(i, l)].powi(2);
+                assert!((mean[(i, l)] - first[(i, l)]).abs() < 1e-10, "{likelihood} {i}");
+                assert!((variance[(i, l)] / own - 1.0).abs() < 1e-8, "{likelihood} {i}");
+            }
+        }
+        // settings differ, and so does what they are conditioned by
+        let sites: std::collections::BTreeSet<u64> =
+            posterior.sites().iter().map(|q| q.first.value()[3].to_bits()).collect();
+        assert_eq!(sites.len(), all.len(), "{likelihood}");
+        let path = folder.path().join("m");
+        io::save(&found, &path).expect("saved");
+        let again = io::load(&path).expect("loaded");
+        let of = |own: &Fitted| own.predict(x.as_ref(), Of::Observations).expect("predictions");
+        assert_eq!(of(&found), of(&again), "{likelihood}");
+        assert_eq!(judged(&found, x.as_ref(), y.as_ref()), judged(&again, x.as_ref(), y.as_ref()));
+    }
+}
+
 #[test]
 fn an_average_is_for_exact_inference() {
     let (x, y) = table(40, 5);
@@ -285,5 +369,5 @@ fn chains_and_weighted_points_say_the_same() {
     let refused = FitOptions { method: "titsias2025".into(), ..how(Hyperparameters::Nuts) };
     let dataset = Dataset::from_arrays(x, y, true).expect("a table");
     let refused = fit(&dataset, &refused).expect_err("no average").to_string();
-    assert!(refused.contains("method `exact`"), "{refused}");
+    assert!(refused.contains("methods `exact` and `tvgp`"), "{refused}");
 }

@@ -109,7 +109,7 @@ _PARAMETERS = """
     hyperparameters : {"auto", "plug-in", "laplace", "nuts"}
         What predictions do about hyperparameters that few rows leave open: take the values that training found for the
         truth (``"plug-in"``), or average over settings that stand for their posterior, about its mode (``"laplace"``, for
-        exact inference) or by chains (``"nuts"``, likewise, and many times slower). ``"auto"`` averages by ``"laplace"`` for at most
+        the methods ``"exact"`` and ``"tvgp"``) or by chains (``"nuts"``, likewise, and many times slower). ``"auto"`` averages by ``"laplace"`` for at most
         300 rows and 64 hyperparameters. Leaving rows out and ``kernel_`` are those of the best values.
     precision : {"double", "mixed"}
         What products of rows are made in while a model with inducing points is trained. ``"mixed"`` takes 24 bits for them,

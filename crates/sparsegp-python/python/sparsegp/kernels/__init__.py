@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._hints import no_attribute
-from ._composed import Additive, ChangePoints, Convolutional, Periodic
+from ._composed import Additive, ChangePoints, Convolutional, Periodic, Warped
 from ._custom import Custom
 from ._inner import ArcCosine, Linear, Polynomial
 from ._kernel import Kernel, Product, Sum, as_kernel
@@ -55,6 +55,7 @@ __all__ = [
     "RationalQuadratic",
     "SquaredExponential",
     "Sum",
+    "Warped",
     "White",
     "as_kernel",
 ]

@@ -171,6 +171,50 @@ class Convolutional(_WithBase):
         )
 
 
+class Warped(_WithBase):
+    """Inputs that are bent by two numbers each before another kernel sees them, so that a function may vary faster at one
+    end than at the other: far away w is a line, with slope a on the left and b on the right (Snoek et al. 2014, on logits).
+
+    Parameters
+    ----------
+    base : Kernel or str, optional
+        The kernel of the bent inputs. By default :class:`RBF`.
+    a, b : float, sequence of float or Parameter, optional
+        One for all columns or one for each; by default one for each, from 1, with a log-normal prior about it.
+    location, scale : float, sequence of float or Parameter, optional
+        Where columns are bent about, and how wide they are; by default means and standard deviations of the rows, which
+        training leaves alone.
+    active_dims : sequence of int or str, optional
+        The input columns that are bent, by index or name; by default all.
+    """
+
+    _type = "warped"
+    a: Value
+    b: Value
+    location: Value
+    scale: Value
+    active_dims: Dims
+
+    def __init__(
+        self,
+        base: Union[None, Kernel, str] = None,
+        a: Value = None,
+        b: Value = None,
+        *,
+        location: Value = None,
+        scale: Value = None,
+        active_dims: Dims = None,
+    ) -> None:
+        super().__init__(
+            base=RBF() if base is None else as_kernel(base),
+            a=a,
+            b=b,
+            location=location,
+            scale=scale,
+            active_dims=dims_of(active_dims),
+        )
+
+
 class ChangePoints(Composite):
     """Kernels that take over from one another along one input column: Σ_c w_c(x) k_c(x, x′) w_c(x′), where w_c rises at
     one location and falls at the next as a sigmoid of this steepness.

@@ -23,7 +23,8 @@
 //! | `trend.weights` | M×LK | by what covariances with inducing points answer for them |
 //! | `posterior.draws` | SL×M | draws of the whitened variables (of a series of the states at its rows, row by row), one after the other, where the posterior was sampled |
 //! | `posterior.hyperparameters` | S×H | hyperparameters of every draw where they were sampled too, in the order of the parameters but for inducing points and q |
-//! | `posterior.times` | S×1 | for exact inference averaged over `posterior.hyperparameters`: how often each counts |
+//! | `posterior.times` | S×1 | for an average over `posterior.hyperparameters`: how often each counts |
+//! | `posterior.sites` | 2SL×N | for such an average by sites of all rows: λ₁ and then λ₂ of the latent functions, setting by setting |
 //! | `posterior.noise` | N×1 | variances of the noise of these rows, where weights or the data make them differ |
 //! | `training.trace` | T×6 | iteration, evaluations, objective, largest slope, log density of rows kept aside (NaN without), number of hyperparameters, of every point of the history |
 //! | `training.parameters` | T×H | hyperparameters at these points |
@@ -34,6 +35,7 @@
 //! | `written.clock` | 3 + T | when the model was made (seconds since 1970), seconds of the training, of a sweep of chains, and at every point of the history; NaN where unknown |
 //! | `written.sums` | bytes | CRC-32 of every other tensor in the order of the file, of the header with its length, of these sums, then `SPGPSUMS` |
 
+mod averages;
 mod carried;
 mod gplvm;
 mod header;

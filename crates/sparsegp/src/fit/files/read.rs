@@ -3,7 +3,8 @@
 use super::header::{Elsewhere, Header, Kept, QHeader};
 use super::write::shape_of;
 use super::{
-    ASIDE, CLOCK, HEADER, HELD_OUT, KEY, VERSION, carried, foreign, gplvm, history, kept, sums,
+    ASIDE, CLOCK, HEADER, HELD_OUT, KEY, VERSION, averages, carried, foreign, gplvm, history, kept,
+    sums,
 };
 use crate::data::{InputColumn, Mask};
 use crate::deep::LastBound;
@@ -269,39 +270,13 @@ fn read_posterior(
     // one without the other is damage
     let averages = tensors.has("posterior.hyperparameters") && !tensors.has("posterior.draws");
     let posterior = match averages || tensors.has("posterior.times") {
-        true => averaged(posterior, tensors, model, header.extra.is_none())?,
+        true => averages::read(posterior, tensors, model, header.extra.is_none())?,
         false => posterior,
     };
     match header.deviations.is_empty() {
         true => Ok(posterior),
         false => posterior.with_input_deviations(header.deviations.clone()),
     }
-}
-
-/// Most components of an average.
-const MOST: f64 = 1e5;
-
-/// Exact inference, averaged over the hyperparameters of the file.
-fn averaged(
-    posterior: Posterior,
-    tensors: &Reader<'_>,
-    model: &Model,
-    weighted: bool,
-) -> Result<Posterior> {
-    let (all, times) =
-        (tensors.matrix("posterior.hyperparameters")?, tensors.matrix("posterior.times")?);
-    let counts = |v: f64| (1.0..=MOST).contains(&v) && v.fract() == 0.0;
-    let fits = times.ncols() == 1
-        && times.nrows() == all.nrows()
-        && column(times.as_ref(), 0).iter().all(|v| counts(*v));
-    if !fits {
-        return Err(foreign("tensor `posterior.times` does not fit the hyperparameters"));
-    }
-    let own = |s: usize| (0..all.ncols()).map(|i| all[(s, i)]).collect();
-    let own = (0..all.nrows()).map(own).collect();
-    let times: Vec<usize> = column(times.as_ref(), 0).iter().map(|v| *v as usize).collect();
-    let found = posterior.integrated(model, own, &times, weighted);
-    found.map_err(|error| foreign(format!("posterior.hyperparameters: {error}")))
 }
 
 /// Refuses a header whose parts do not fit together.

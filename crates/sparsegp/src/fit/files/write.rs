@@ -3,8 +3,8 @@
 use super::header::{Divided, Elsewhere, Header, Kept, QHeader};
 use super::layers::LayerHeader;
 use super::{
-    ASIDE, CLOCK, HEADER, HELD_OUT, Holds, KEY, SAMPLING, STATE, VERSION, carried, history, kept,
-    sums,
+    ASIDE, CLOCK, HEADER, HELD_OUT, Holds, KEY, SAMPLING, STATE, VERSION, averages, carried,
+    history, kept, sums,
 };
 use crate::data::{Encoding, Mask};
 use crate::fit::Fitted;
@@ -185,17 +185,8 @@ fn tensors_of(fitted: &Fitted, trend: Option<&SavedTrend>) -> Vec<Tensor> {
         });
         matrix("posterior.draws", all.as_ref());
     }
-    let hyper = fitted.posterior.hyperparameters();
-    if let Some(first) = hyper.first() {
-        let all = Mat::from_fn(hyper.len(), first.len(), |s, i| hyper[s][i]);
-        matrix("posterior.hyperparameters", all.as_ref());
-        if draws.is_empty() {
-            let times = fitted.posterior.times();
-            let times = Mat::from_fn(times.len(), 1, |s, _| times[s] as f64);
-            matrix("posterior.times", times.as_ref());
-        }
-    }
-    for (name, own) in carried::matrices(fitted) {
+    let others = averages::matrices(&fitted.posterior).into_iter().chain(carried::matrices(fitted));
+    for (name, own) in others {
         tensors.push((name.into(), vec![own.nrows(), own.ncols()], matrix_bytes(own.as_ref())));
     }
     tensors

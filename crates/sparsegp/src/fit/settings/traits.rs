@@ -53,7 +53,7 @@ pub enum Trait {
     HyperparameterDraws,
     /// Chains with more than one law.
     Laws,
-    /// An evidence in closed form, without inducing points.
+    /// An evidence without inducing points, in closed form or bounded by sites of all rows.
     Evidence,
 }
 
@@ -87,7 +87,7 @@ impl Trait {
             Trait::Particles => "particles",
             Trait::HyperparameterDraws => "chains that sample hyperparameters",
             Trait::Laws => "Gibbs chains with inducing points",
-            Trait::Evidence => "an evidence in closed form",
+            Trait::Evidence => "an evidence without inducing points",
         }
     }
 }
@@ -167,7 +167,7 @@ pub fn traits_of(method: &dyn Method, way: Way) -> Traits {
         (Trait::Sweeps, sampler.is_some_and(Sampler::sweeps)),
         (Trait::Particles, sampler.is_some_and(|own| !own.sweeps())),
         (Trait::HyperparameterDraws, sampler.is_some_and(Sampler::samples_hyperparameters)),
-        (Trait::Evidence, method.name() == "exact"),
+        (Trait::Evidence, ["exact", "tvgp"].contains(&method.name())),
         (Trait::Laws, sampler.is_some_and(|own| own.has_laws(method.is_sparse()))),
     ];
     let held = held.into_iter().filter_map(|(own, is)| is.then_some(own)).collect();

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::kernels::of_latent;
 use crate::linalg::{Mat, MatRef, column};
 use crate::markov::{self, Past, Smoothed};
+use crate::methods::sites::Search;
 use crate::model::{Conditional, Left, Model, Moments, RowNoise};
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ impl Known {
             }
             None => {
                 let before = series.centre()?;
-                let found = sites::best(&series, model, method.bound, go_on)?;
+                let found = sites::best(&series, model, method.bound, &Search::default(), go_on)?;
                 let (mut factors, value) = (series.sited(found.factors), found.value);
                 if let Some((means, starts)) = before {
                     for own in &mut factors {

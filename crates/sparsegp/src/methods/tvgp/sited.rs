@@ -48,21 +48,24 @@ impl Sited {
         Ok(Self { w, factor, d, m, v })
     }
 
-    /// tr B⁻¹ = N − Σ wᵢ²vᵢ, since B⁻¹ = I − diag(w) S diag(w), costs nothing; but where a site is so precise that w²v has lost
-    /// the digits of v = kᵢᵢ − …, it is that of the inverse.
-    pub(super) fn kl(&self, k: &Mat<f64>) -> f64 {
-        let n = self.w.len();
+    /// The diagonal of B⁻¹, 1 − wᵢ²vᵢ, which costs nothing; but where a site is so precise that w²v has lost the digits of
+    /// v = kᵢᵢ − …, it is that of the inverse.
+    pub(super) fn rest(&self, k: &Mat<f64>) -> Vec<f64> {
         let precise = self.w.iter().enumerate().any(|(i, w)| w * w * k[(i, i)] > PRECISE);
-        let trace: f64 = match precise {
-            false => n as f64 - self.w.iter().zip(&self.v).map(|(w, v)| w * w * v).sum::<f64>(),
+        match precise {
+            false => self.w.iter().zip(&self.v).map(|(w, v)| 1.0 - w * w * v).collect(),
             true => {
                 let inverse = self.factor.inverse();
-                (0..n).map(|i| inverse[(i, i)]).sum()
+                (0..self.w.len()).map(|i| inverse[(i, i)]).collect()
             }
-        };
+        }
+    }
+
+    pub(super) fn kl(&self, k: &Mat<f64>) -> f64 {
+        let trace: f64 = self.rest(k).iter().map(|rest| rest - 1.0).sum();
         let fit: f64 =
             self.d.col_as_slice(0).iter().zip(self.m.col_as_slice(0)).map(|(a, b)| a * b).sum();
-        0.5 * (trace - n as f64 + fit + self.factor.log_det())
+        0.5 * (trace + fit + self.factor.log_det())
     }
 
     /// K̄ from ∂ℓ/∂m and ∂ℓ/∂v.

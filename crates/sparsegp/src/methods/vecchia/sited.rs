@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::kernels::{Kernel, place_of};
 use crate::linalg::{Jitter, Mat, MatRef};
 use crate::markov::Marginals;
+use crate::methods::sites::Search;
 use crate::methods::{Diagnostics, Evaluation};
 use crate::model::{Conditional, Model, Moments};
 use crate::vecchia::{Copies, Coupled, Fields, Latent, Metric, Plan, Sited};
@@ -172,7 +173,7 @@ pub(super) fn evaluate(
 ) -> Result<Evaluation> {
     let field = Field::new(method, model, engine, rows)?;
     let go_on = || engine.go_on();
-    let found = sites::best(&field, model, BOUND, &go_on)?;
+    let found = sites::best(&field, model, BOUND, &Search::default(), &go_on)?;
     let mut gradient = vec![0.0; model.num_params()];
     let parts = model.parts_of(&mut gradient);
     for (l, own) in found.factors.iter().enumerate() {
@@ -207,7 +208,7 @@ impl Known {
         rows: InMemory,
     ) -> Result<Self> {
         let field = Field::new(method, model, engine, rows)?;
-        let found = sites::best(&field, model, BOUND, &|| engine.go_on())?;
+        let found = sites::best(&field, model, BOUND, &Search::default(), &|| engine.go_on())?;
         let all = found.factors.iter().enumerate().map(|(l, own)| field.sited(l, own));
         let all = all.collect::<Result<Vec<_>>>()?;
         let left_out = left_out(&field, &found.factors, &all)?;

@@ -15,6 +15,7 @@ use super::terms::PredictedTerm;
 use crate::error::{Error, Result};
 use crate::likelihoods::Likelihood;
 use crate::linalg::{Mat, MatRef, column, column_mut};
+use crate::variational::Variational;
 use rand::Rng;
 use std::sync::Arc;
 
@@ -225,6 +226,11 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
 
     /// Hyperparameters of every draw, where they were sampled too, or of every part of an average over them.
     fn hyperparameters(&self) -> &[Vec<f64>] {
+        &[]
+    }
+
+    /// q of each of these, where the method keeps sites of all rows.
+    fn sites(&self) -> &[Variational] {
         &[]
     }
 

@@ -20,6 +20,7 @@ use crate::linalg::{
     symmetrise,
 };
 use crate::psi::{Psi, Uncertain};
+use crate::variational::Variational;
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
 use statrs::function::erf::erfc_inv;
@@ -315,6 +316,10 @@ impl Law for Noisy {
 
     fn hyperparameters(&self) -> &[Vec<f64>] {
         self.whole.hyperparameters()
+    }
+
+    fn sites(&self) -> &[Variational] {
+        self.whole.sites()
     }
 
     fn times(&self) -> Vec<usize> {

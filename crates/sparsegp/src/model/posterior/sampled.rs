@@ -14,6 +14,7 @@ use crate::likelihoods::Likelihood;
 use crate::linalg::{Accum, Mat, MatRef, Par, gemm, par_for, solve_lower};
 use crate::model::{Model, set_hyperparameters};
 use crate::rng;
+use crate::variational::Variational;
 use rand::Rng;
 use rayon::prelude::*;
 
@@ -29,6 +30,8 @@ pub(super) struct Sampled {
     count: usize,
     /// In the order of [`crate::model::hyperparameters`].
     hyperparameters: Vec<Vec<f64>>,
+    /// What each was conditioned by, where methods keep sites of all rows; else empty.
+    sites: Vec<Variational>,
 }
 
 /// What is known at one draw: as after exact inference, means and what is left unexplained.
@@ -98,11 +101,11 @@ impl Sampled {
         }
         let common = Draws::new(model, x, common)?.into_gaussian();
         let count = each.len();
-        Ok(Self { common, draws, each, count, hyperparameters })
+        Ok(Self { common, draws, each, count, hyperparameters, sites: Vec::new() })
     }
 
-    /// Of exact inference at other hyperparameters, each of which is so many components; `common` is what is known at the
-    /// model's.
+    /// Of inference at other hyperparameters, each of which is so many components; `common` is what is known at the
+    /// model's. `sites` has the q of each where the method keeps sites of all rows, and nothing for exact inference.
     ///
     /// # Errors
     /// What conditioning gives; [`Error::Shape`] for hyperparameters that are not the model's.
@@ -111,12 +114,16 @@ impl Sampled {
         common: Gaussian,
         hyperparameters: Vec<Vec<f64>>,
         times: &[usize],
+        sites: Vec<Variational>,
         weighted: bool,
     ) -> Result<Self> {
         let rows = common.rows(weighted);
-        let known = |(own, times): (&Vec<f64>, &usize)| {
+        let known = |(at, (own, times)): (usize, (&Vec<f64>, &usize))| {
             let mut model = model.clone();
             set_hyperparameters(&mut model, own)?;
+            if let Some(own) = sites.get(at) {
+                model.q = Some(own.clone());
+            }
             // what is not known of a learnt mean function shows in how settings differ
             let found = model.posterior(&Cpu::default(), &rows)?;
             match found.alone() {
@@ -127,16 +134,22 @@ impl Sampled {
                 None => Err(common.refusal("an average over hyperparameters")),
             }
         };
-        let each = hyperparameters.par_iter().zip(times).map(known).collect::<Result<Vec<_>>>()?;
+        let each = hyperparameters
+            .par_iter()
+            .zip(times)
+            .enumerate()
+            .map(known)
+            .collect::<Result<Vec<_>>>()?;
         let count = times.iter().sum();
-        if each.len() != times.len() || count == 0 {
+        let settled = [0, each.len()].contains(&sites.len());
+        if each.len() != times.len() || count == 0 || !settled {
             return Err(Error::Shape {
                 what: "counts of hyperparameters".into(),
                 expected: format!("those of {} settings", hyperparameters.len()),
                 found: times.len().to_string(),
             });
         }
-        Ok(Self { common, draws: Vec::new(), each, count, hyperparameters })
+        Ok(Self { common, draws: Vec::new(), each, count, hyperparameters, sites })
     }
 
     /// Of a component.
@@ -311,6 +324,10 @@ impl Law for Sampled {
 
     fn hyperparameters(&self) -> &[Vec<f64>] {
         &self.hyperparameters
+    }
+
+    fn sites(&self) -> &[Variational] {
+        &self.sites
     }
 
     fn times(&self) -> Vec<usize> {
