@@ -9,9 +9,10 @@ use super::single::{OPTIONS, Scalar, Single, positive, spread, start};
 use super::{Likelihood, Slopes, Support, Target};
 use crate::error::Result;
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
+use crate::special::incomplete_gamma;
 use rand_distr::Distribution;
 use serde_json::Value;
-use statrs::function::gamma::{digamma, gamma_lr, ln_gamma};
+use statrs::function::gamma::{digamma, ln_gamma};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -169,7 +170,7 @@ impl Scalar for Gamma {
         if ratio > 1e300 {
             1.0
         } else if ratio > 0.0 {
-            gamma_lr(self.k(), ratio)
+            incomplete_gamma(self.k(), ratio).0
         } else {
             0.0
         }

@@ -28,6 +28,8 @@ const LARGEST: f64 = 1e-3;
 const MOST: usize = 4000;
 /// Most halvings of one panel.
 const DEPTH: u8 = 40;
+/// Halves of panels from which on the tolerance grows.
+const MANY: usize = 200;
 
 /// Calls `add(x, weight)` with the nodes of one panel.
 pub fn panel(from: f64, to: f64, mut add: impl FnMut(f64, f64)) {
@@ -86,7 +88,8 @@ pub fn integrate(ends: &[f64], out: &mut [f64], mut g: impl FnMut(f64, &mut [f64
         open.push(Panel { from: pair[0], to: pair[1], left: DEPTH, value });
     }
     out.fill(0.0);
-    let mut count = open.len();
+    let begun = open.len();
+    let mut count = begun;
     while let Some(Panel { from, to, left, value }) = open.pop() {
         let middle = 0.5 * from + 0.5 * to;
         let largest = value.iter().fold(0.0, |a: f64, v| a.max(v.abs()));
@@ -101,8 +104,10 @@ pub fn integrate(ends: &[f64], out: &mut [f64], mut g: impl FnMut(f64, &mut [f64
         }
         let halves = [rule(from, middle), rule(middle, to)];
         count += 2;
+        // what rounds more than it should would be halved again and again
+        let tolerance = TOLERANCE * (count as f64 / (begun + MANY) as f64).max(1.0).powi(8);
         let gap = (0..value.len()).map(|k| (halves[0][k] + halves[1][k] - value[k]).abs());
-        if gap.fold(0.0, f64::max) <= TOLERANCE * size {
+        if gap.fold(0.0, f64::max) <= tolerance * size {
             let [first, second] = halves;
             out.iter_mut().zip(first.iter().zip(second)).for_each(|(out, (a, b))| *out += a + b);
             continue;

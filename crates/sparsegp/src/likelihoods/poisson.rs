@@ -5,7 +5,7 @@ use super::registry::{Args, Entry};
 use super::single::{EXPOSURE, OPTIONS, Scalar, Single, count, spread};
 use super::{Extra, Likelihood, Slopes, Support, Target};
 use crate::error::Result;
-use crate::special::{log_factorial, normal_cdf, normal_density};
+use crate::special::{incomplete_gamma, log_factorial};
 use rand_distr::Distribution;
 use serde_json::{Value, json};
 
@@ -47,30 +47,6 @@ pub fn log_rate(targets: &[Target]) -> f64 {
     (counts.max(0.5) / exposures).ln()
 }
 
-/// Beyond, the series and fractions of the incomplete gamma function take longer and longer.
-const LARGE: f64 = 1e6;
-
-/// Q(a, x), for a above [`LARGE`], by two terms of Temme's uniform expansion (1979; DLMF 8.12.4, 8.12.8): good to 10⁻¹².
-fn large_cdf(a: f64, x: f64) -> f64 {
-    let mu = (x - a) / a;
-    // ½η² = μ − log(1 + μ)
-    let half_square = if mu.abs() < 0.01 {
-        let series = [0.5, -1.0 / 3.0, 0.25, -0.2, 1.0 / 6.0, -1.0 / 7.0, 0.125];
-        mu * mu * series.iter().rev().fold(0.0, |sum, c| c + mu * sum)
-    } else {
-        mu - mu.ln_1p()
-    };
-    let eta = (2.0 * half_square).sqrt().copysign(mu);
-    let correction = if mu.abs() < 0.01 {
-        -1.0 / 3.0 + eta * (1.0 / 12.0 + eta * (-2.0 / 135.0 + eta / 864.0))
-    } else {
-        1.0 / mu - 1.0 / eta
-    };
-    let z = eta * a.sqrt();
-    let rest = if z.abs() > 40.0 { 0.0 } else { normal_density(z) / a.sqrt() * correction };
-    (normal_cdf(-z) + rest).clamp(0.0, 1.0)
-}
-
 /// P(Y ≤ y) of a Poisson count.
 pub fn cdf(y: f64, rate: f64) -> f64 {
     if y < 0.0 {
@@ -79,10 +55,8 @@ pub fn cdf(y: f64, rate: f64) -> f64 {
         1.0
     } else if rate > 1e300 {
         0.0
-    } else if y > LARGE {
-        large_cdf(y.floor() + 1.0, rate)
     } else {
-        statrs::function::gamma::gamma_ur(y.floor() + 1.0, rate)
+        incomplete_gamma(y.floor() + 1.0, rate).1
     }
 }
 

@@ -34,7 +34,7 @@ use std::sync::Arc;
 const SPREAD: f64 = 0.3;
 
 /// What a step of the sites may promise at the end, in nats: where slopes are wanted, which differ by the root of it, and where not.
-const ENDED: (f64, f64) = (1e-10, 1e-6);
+const ENDED: (f64, f64) = (1e-9, 1e-4);
 
 /// The posterior density of hyperparameters: their evidence with their priors.
 pub(super) struct Posterior<'a> {
@@ -73,6 +73,11 @@ impl<'a> Posterior<'a> {
     /// The same, to be moved by itself.
     pub(super) fn another(&self) -> Self {
         Self { model: self.model.clone(), sites: self.sites.clone(), cpu: Cpu::default(), ..*self }
+    }
+
+    /// Step of the differences of slopes, which have fewer digits where sites are found by steps.
+    pub(super) fn step(&self) -> f64 {
+        if self.sites.is_some() { 1e-2 } else { 1e-3 }
     }
 
     /// Where the model is.

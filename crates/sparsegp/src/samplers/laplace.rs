@@ -27,8 +27,6 @@ const POINTS: usize = 128;
 const FEW: usize = 150;
 /// Components of the even mixture that they are resampled to.
 pub(crate) const COMPONENTS: usize = 32;
-/// Step of the differences of gradients.
-const STEP: f64 = 1e-3;
 /// Largest standard deviation along an eigenvector of the Hessian, in logarithms: rows say nothing beyond.
 const WIDEST: f64 = 2.0;
 /// How far a half may be stretched.
@@ -87,7 +85,7 @@ impl Posterior<'_> {
     /// Eigenvalues of minus the Hessian, by central differences of gradients, and its eigenvectors. Where the density does not
     /// fall off on the scale of [`WIDEST`], eigenvalues are as if it did.
     fn curvature(&mut self, at: &[f64]) -> Result<Option<Curvature>> {
-        let dim = at.len();
+        let (dim, step) = (at.len(), self.step());
         let mut hessian = Mat::zeros(dim, dim);
         for j in 0..dim {
             let mut beside = |step: f64| {
@@ -95,9 +93,9 @@ impl Posterior<'_> {
                 moved[j] += step;
                 self.slopes(&moved)
             };
-            let (Some(up), Some(down)) = (beside(STEP), beside(-STEP)) else { return Ok(None) };
+            let (Some(up), Some(down)) = (beside(step), beside(-step)) else { return Ok(None) };
             for i in 0..dim {
-                hessian[(i, j)] = (down[i] - up[i]) / (2.0 * STEP);
+                hessian[(i, j)] = (down[i] - up[i]) / (2.0 * step);
             }
         }
         let symmetric = Mat::from_fn(dim, dim, |i, j| 0.5 * (hessian[(i, j)] + hessian[(j, i)]));
