@@ -75,7 +75,7 @@ def add_prose(out: list[tuple[str, str]], prose: list[str], stem: str) -> None:
     """Makes a cell of the paragraphs so far."""
     paragraphs = re.split(r"\n{2,}", "\n".join(prose).strip())
     text = "\n\n".join(p for p in paragraphs if f"({stem}.ipynb)" not in p)
-    if text:
+    if text.strip():
         out.append(("markdown", text))
     prose.clear()
 
@@ -107,7 +107,9 @@ def made(page: Path) -> Any:
     book.cells = [makers[kind](text) for kind, text in [("code", SETUP), *cells(page)]]
     with tempfile.TemporaryDirectory() as folder:
         resources = {"metadata": {"path": folder}}
-        NotebookClient(book, timeout=600, record_timing=False, coalesce_streams=True, resources=resources).execute()
+        NotebookClient(
+            book, timeout=600, record_timing=False, coalesce_streams=True, resources=resources
+        ).execute()
     del book.cells[0]
     run = 0
     for number, cell in enumerate(book.cells):

@@ -6,7 +6,8 @@ command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.li
 :mod:`sparsegp.priors`; models made of them by hand: :mod:`sparsegp.models`. For any density: the nearest Gaussian
 :mod:`sparsegp.flow`, Markov chains :mod:`sparsegp.sampling`. The next points to try of an expensive function:
 :mod:`sparsegp.bayesopt`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib). Times to forecast: :func:`future`.
-Effects of inputs: :func:`explain`. Predictions as code for elsewhere: :func:`export`. Small tables to try it on: :mod:`sparsegp.data`.
+Effects of inputs: :func:`explain`. Predictions as code for elsewhere: :func:`export`.
+Small tables to try it on: :mod:`sparsegp.data`.
 
 >>> import numpy as np
 >>> from sparsegp import GPRegressor
