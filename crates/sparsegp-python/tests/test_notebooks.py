@@ -5,6 +5,7 @@ What they print is compared with the page; ``scripts/notebooks`` makes them anew
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import json
 import re
@@ -64,8 +65,6 @@ def test_cells_are_those_of_the_page(name: str, notebooks: Any) -> None:
 
 @pytest.mark.parametrize("name", TUTORIALS)
 def test_outputs_are_those_of_the_page(name: str, notebooks: Any) -> None:
-    import doctest
-
     _, book = book_of(name)
     code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
     own = blocks(notebooks.PAGES / f"{name}.md")
@@ -79,7 +78,7 @@ def test_outputs_are_those_of_the_page(name: str, notebooks: Any) -> None:
 
 
 @pytest.mark.parametrize("name", TUTORIALS)
-def test_a_notebook_ran_and_is_small(name: str) -> None:
+def test_a_notebook_ran_and_is_small(name: str, notebooks: Any) -> None:
     text, book = book_of(name)
     assert len(text.encode()) < MOST_BYTES
     code = [cell for cell in book["cells"] if cell["cell_type"] == "code"]
