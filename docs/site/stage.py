@@ -125,7 +125,7 @@ class Stage:
         self.pages = {page: place(page) for page in ["README.md", *chosen]}
         self.problems = [f"{page} is not in docs/site/layout.py" for page in found() if page not in self.pages]
         self.problems += [f"{page}: not found" for page in self.pages if not (ROOT / page).is_file()]
-        # pictures, and files that are not pages, to download
+        # pictures, and files that are not pages (notebooks and others), to download
         self.files: set[str] = set()
         self.known: dict[str, set[str]] = {}
 
@@ -143,7 +143,7 @@ class Stage:
                 return f"{whole}#{anchor}" if anchor else whole
         if not (ROOT / at).exists():
             self.problems.append(f"{page}:{number}: {target}: no such file")
-        if repository() and not image:
+        if repository() and not image and not at.endswith(".ipynb"):
             return f"{repository()}/blob/main/{at}"
         if (ROOT / at).is_dir():
             return None

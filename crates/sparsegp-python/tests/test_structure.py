@@ -21,6 +21,7 @@ ORDER = (
     "_progress",
     "_hints",
     "_registry",
+    "data",
     "priors",
     "_spec",
     "_own",
@@ -156,7 +157,7 @@ def test_imports_are_found(module, text, expected):
 
 
 @pytest.mark.parametrize(
-    "name", ["kernels", "likelihoods", "means", "models", "plotting", "priors", "sampling", "flow"]
+    "name", ["data", "kernels", "likelihoods", "means", "models", "plotting", "priors", "sampling", "flow"]
 )
 def test_public_names_lie_where_they_say(name):
     """What `__all__` lists is there, and pickle finds it by the module that it names."""

@@ -7,6 +7,7 @@ command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.li
 :mod:`sparsegp.flow`, Markov chains :mod:`sparsegp.sampling`. The next points to try of an expensive function:
 :mod:`sparsegp.bayesopt`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib). Times to forecast: :func:`future`.
 Effects of inputs: :func:`explain`. Predictions as code for elsewhere: :func:`export`.
+Small tables to try it on: :mod:`sparsegp.data`.
 
 >>> import numpy as np
 >>> from sparsegp import GPRegressor
@@ -26,7 +27,7 @@ from ._core import NumericalError, __version__, num_threads, set_num_threads
 from ._hints import no_attribute
 
 if TYPE_CHECKING:
-    from . import bayesopt, flow, kernels, likelihoods, means, models, plotting, priors, sampling
+    from . import bayesopt, data, flow, kernels, likelihoods, means, models, plotting, priors, sampling
     from ._explain import explain
     from ._export import export
     from ._future import future
@@ -57,6 +58,7 @@ _LAZY = {
 }
 _MODULES = (
     "bayesopt",
+    "data",
     "estimators",
     "flow",
     "kernels",
@@ -79,6 +81,7 @@ __all__ = [
     "RobustGPRegressor",
     "__version__",
     "bayesopt",
+    "data",
     "explain",
     "export",
     "flow",
