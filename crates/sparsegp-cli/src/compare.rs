@@ -11,7 +11,7 @@ use crate::fit_args::FitArgs;
 use crate::folds::{Fold, Key, Protocol};
 use crate::format::{count, number, seconds};
 use crate::outputs::refuse_overwriting;
-use crate::score::{self, Score};
+use crate::{score, scores};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use sparsegp::{atomic, data};
@@ -223,17 +223,10 @@ fn usage(error: clap::Error) -> Fail {
 
 /// Options of `fit` that make no sense for many fits.
 fn check(fit: &FitArgs) -> Result<()> {
-    let given = [
-        ("--split", fit.split.is_some()),
-        ("--test-mask", fit.test_mask.is_some()),
-        ("--from", fit.from.is_some()),
-        ("--output", fit.output.is_some()),
-        ("--plot", fit.plot.is_some()),
-        ("--trace", fit.trace.is_some()),
-        ("--checkpoint", fit.settings.has("checkpoint")),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(Fail::usage(format!(
+    let written = [("--output", fit.output.is_some()), ("--plot", fit.plot.is_some())];
+    let written = written.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
+    match fit.of_one_training().or(written) {
+        Some(option) => Err(Fail::usage(format!(
             "after `--`: {option} is for one model, and here are several; leave it out"
         ))),
         None => Ok(()),
@@ -284,50 +277,15 @@ fn train(choice: &Choice, fold: &Fold, context: &Context) -> Result<Run> {
     let Some(test) = &learnt.opened.test else {
         return Err(Fail::Work("there are no rows to test on".into()));
     };
-    let scores = score::score(&learnt.fitted, test, context)?;
+    let tested = score::score(&learnt.fitted, test, context)?;
     Ok(Run {
         choice: 0,
         fold: 0,
-        rows: (learnt.fitted.rows, scores.overall.rows()),
-        scores: compared(&scores.overall),
+        rows: (learnt.fitted.rows, tested.overall.rows()),
+        scores: scores::compared(&tested.overall),
         seconds,
         memory: peak_memory(),
     })
-}
-
-/// The scores that are compared, the one that decides first: smaller is better.
-fn compared(score: &Score) -> Vec<(&'static str, f64)> {
-    let known = |pairs: Vec<(&'static str, Option<f64>)>| {
-        pairs.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect()
-    };
-    match score {
-        Score::Gaussian(s) => vec![
-            ("NLPD", s.nlpd),
-            ("RMSE", s.rmse),
-            ("MAE", s.mae),
-            ("CRPS", s.crps),
-            ("in 95 %", 100.0 * s.coverage_95),
-        ],
-        Score::Classes(s) => known(vec![
-            ("log loss", Some(s.log_loss)),
-            ("error", Some(s.error)),
-            ("Brier", Some(s.brier)),
-            ("AUC", s.auc),
-            ("ECE", Some(s.ece)),
-        ]),
-        Score::Counts(s) => known(vec![
-            ("NLPD", s.general.nlpd),
-            ("deviance", Some(s.deviance)),
-            ("RMSE", s.general.rmse),
-            ("in 95 %", s.general.coverage.last().map(|c| 100.0 * c.share)),
-        ]),
-        Score::Density(s) => known(vec![
-            ("NLPD", s.nlpd),
-            ("RMSE", s.rmse),
-            ("MAE", s.mae),
-            ("in 95 %", s.coverage.last().map(|c| 100.0 * c.share)),
-        ]),
-    }
 }
 
 /// Lets the peak of this process's memory begin anew, where the system can (Linux).

@@ -237,18 +237,7 @@ fn open(
     if from.is_none_or(|fitted| fitted.extra_name.is_none()) || args.extra().is_some() {
         fit_options::check(args, &*early)?;
     }
-    if !args.features.is_empty() {
-        selection = selection.inputs(&args.features);
-    }
-    if !args.input_sd.is_empty() {
-        selection = selection.deviations(args.input_sd.iter().cloned());
-    }
-    if let Some(column) = &args.weight {
-        selection = selection.weight(column);
-    }
-    if let Some((_, _, column)) = args.extra() {
-        selection = selection.extra(column);
-    }
+    selection = args.named(selection);
     let labels = match from {
         Some(fitted) => fitted.classes.is_some(),
         None => early.classes().is_some(),

@@ -6,6 +6,7 @@ use crate::given::Given;
 use crate::table_args::TableArgs;
 use crate::values;
 use clap::Args;
+use sparsegp::data::Selection;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -189,6 +190,35 @@ impl FitArgs {
                 self.asked()
             ))),
         }
+    }
+
+    /// The first option given that is for a single training on all rows.
+    pub fn of_one_training(&self) -> Option<&'static str> {
+        let given = [
+            ("--split", self.split.is_some()),
+            ("--test-mask", self.test_mask.is_some()),
+            ("--from", self.from.is_some()),
+            ("--trace", self.trace.is_some()),
+            ("--checkpoint", self.settings.has("checkpoint")),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+
+    /// The selection with inputs, errors of inputs, weights and a further number of rows that are named.
+    pub fn named(&self, mut selection: Selection) -> Selection {
+        if !self.features.is_empty() {
+            selection = selection.inputs(&self.features);
+        }
+        if !self.input_sd.is_empty() {
+            selection = selection.deviations(self.input_sd.iter().cloned());
+        }
+        if let Some(column) = &self.weight {
+            selection = selection.weight(column);
+        }
+        if let Some((_, _, column)) = self.extra() {
+            selection = selection.extra(column);
+        }
+        selection
     }
 
     /// The column of a further number, with the option that gave it and what likelihoods call it.

@@ -1,7 +1,7 @@
 //! How a comparison divides the rows of a file, time and again.
 
 use crate::fail::{Fail, Result};
-use sparsegp::data::{Mask, ReadOptions};
+use sparsegp::data::{CutOff, CutOffs, Mask, ReadOptions};
 use sparsegp::rng;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -116,6 +116,21 @@ impl Protocol {
             }
         }
     }
+}
+
+/// The divisions at cut-offs of a series of so many rows, the earliest first.
+pub fn at_cut_offs(cuts: &CutOffs, rows: usize) -> Vec<Fold> {
+    let flags = |own: &[usize]| {
+        let mut flags = vec![false; rows];
+        own.iter().for_each(|row| flags[*row] = true);
+        flags.into_iter()
+    };
+    let fold = |(i, cut): (usize, &CutOff)| Fold {
+        name: format!("cut-off {}", i + 1),
+        train: mask("rows up to the cut-off", flags(&cut.train)),
+        test: mask("rows within the horizon", flags(&cut.test)),
+    };
+    cuts.cuts.iter().enumerate().map(fold).collect()
 }
 
 /// The column of `FILE:COLUMN`.

@@ -8,6 +8,8 @@ mod tables;
 
 #[path = "cli/augmented.rs"]
 mod augmented;
+#[path = "cli/backtest.rs"]
+mod backtest;
 #[path = "cli/batches.rs"]
 mod batches;
 #[path = "cli/classes.rs"]

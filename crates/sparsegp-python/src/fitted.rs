@@ -73,6 +73,7 @@ impl Fitted {
             "kind": f.model.likelihood.name(),
             "mean": f.model.mean.name(),
             "latents": f.model.likelihood.latents(),
+            "normal": f.predicts_normal(),
             "standardises": f.model.likelihood.standardises(),
             "inducing": f.model.inducing_set(0).map_or(0, |points| points.nrows()),
             "inputs": f.measured_names(),

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "CutOffs",
     "Fitted",
     "Functions",
     "Gplvm",
@@ -41,6 +42,7 @@ __all__ = [
     "load_gplvm",
     "log_expected_improvement",
     "log_probability_below",
+    "normal_crps",
     "num_threads",
     "parse_constraint",
     "parse_kernel",
@@ -253,6 +255,18 @@ def fit_table(
 ) -> tuple[Optional[Fitted], Optional[BaseException]]: ...
 
 @final
+class CutOffs:
+    def __new__(
+        cls, times: _Array, dates: bool, horizon: str, count: int, every: Optional[str], parts: int
+    ) -> CutOffs: ...
+    @property
+    def parts(self) -> list[str]: ...
+    @property
+    def times(self) -> _Array: ...
+    def rows(self, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+    def simple(self, index: int, y: _Array, season: Optional[str]) -> _Array: ...
+
+@final
 class Shard:
     def __new__(
         cls,
@@ -302,6 +316,7 @@ def explain(
     seed: int,
 ) -> str: ...
 def export(fitted: Fitted, path: str, *, format: Optional[str], name: Optional[str]) -> str: ...
+def normal_crps(y: _Array, mean: _Array, variance: _Array) -> float: ...
 def future(times: _Array, dates: bool, horizon: str, step: Optional[str]) -> _Array: ...
 def encode(
     names: list[str], texts: list[tuple[str, list[str]]], categorical: list[str], kernel: str

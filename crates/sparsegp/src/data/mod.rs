@@ -46,7 +46,7 @@ pub use statistics::Statistics;
 pub(crate) use tables::days_of;
 #[cfg(feature = "tables")]
 pub use tables::{
-    Blocks, EncodeOptions, Missing, Selected, Selection, ShuffledTable, Table, TableSource,
-    date_text, days, future,
+    Blocks, CutOff, CutOffOptions, CutOffs, EncodeOptions, Missing, Selected, Selection,
+    ShuffledTable, Table, TableSource, cut_offs, date_text, days, future,
 };
 pub use target_transform::TargetTransform;
