@@ -75,6 +75,11 @@ pub struct FitArgs {
     /// dates become days since 1970-01-01
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Data")]
     pub categorical: Vec<String>,
+    /// Table of holidays, with the columns date and name, and where wanted before and after: days around them with effects too.
+    /// Every name becomes an input of 0 and 1 beside the only one that holds dates; the effects have one variance, which is
+    /// learnt. The model keeps the calendar for predictions: let it hold the days to come
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    pub holidays: Option<PathBuf>,
     /// Column with the standard deviation of the error of an input, such as --input-sd depth=depth_sd; repeatable. The fit
     /// looks through the errors (errors in variables), and predictions are averages over the inputs. For Gaussian noise, and
     /// kernels of rbf, linear and constant
@@ -122,7 +127,7 @@ pub struct FitArgs {
     /// Continue training a saved model on the rows of this table: its columns, scales, kernel,
     /// likelihood, method and inducing points stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
-        "target", "classes", "levels", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "kernel_units", "season", "mean",
+        "target", "classes", "levels", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "kernel_units", "season", "holidays", "mean",
         "restarts", "method", "alpha", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,

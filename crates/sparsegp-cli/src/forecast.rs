@@ -82,7 +82,7 @@ fn time(fitted: &Fitted) -> Result<(String, bool)> {
         )));
     };
     match column.encoding {
-        Encoding::Date => Ok((column.name.clone(), true)),
+        Encoding::Date | Encoding::Calendar(_) => Ok((column.name.clone(), true)),
         Encoding::Number => Ok((column.name.clone(), false)),
         _ => Err(Fail::usage(format!(
             "a forecast is for models of time; the input `{}` is one of categories",
@@ -106,6 +106,13 @@ fn observed(args: &ForecastArgs, fitted: &Fitted, context: &Context) -> Result<V
         context.warn(&[format!("{} without a time left out", count(blocks.dropped(), "row"))]);
     }
     Ok(times)
+}
+
+/// The inputs that times become.
+fn inputs(fitted: &Fitted, times: &[f64]) -> Mat<f64> {
+    let rows: Vec<Vec<f64>> =
+        times.iter().map(|time| fitted.columns[0].encoding.of_number(*time)).collect();
+    Mat::from_fn(times.len(), fitted.input_names.len(), |i, q| rows[i][q])
 }
 
 /// What is taken for the further number of times that are to come, such as an exposure, in words.
@@ -173,16 +180,21 @@ fn draw(
     let kept = fitted.posterior.past().and_then(|_| fitted.posterior.kept_rows());
     let kept = kept.map_or(first, |rows| fitted.scaler.unscaled_input(0, rows.x[(0, 0)]));
     let start = first.max(last - SHOWN * (end - last)).max(kept);
-    let (dates, name) = (fitted.columns[0].encoding == Encoding::Date, &fitted.columns[0].name);
+    let (dates, name) = (fitted.columns[0].encoding.is_date(), &fitted.columns[0].name);
     let stretch = |from: f64, to: f64, places: usize| -> Result<Vec<Stretch>> {
-        let at = |i: usize| from + (to - from) * i as f64 / (places - 1) as f64;
-        let grid = Mat::from_fn(places, 1, |i, _| at(i));
+        let even = |i: usize| from + (to - from) * i as f64 / (places - 1) as f64;
+        let at: Vec<f64> = match fitted.columns[0].encoding.holidays() {
+            // holidays are whole days
+            Some(_) => (from.floor() as i64..=to.floor() as i64).map(|day| day as f64).collect(),
+            None => (0..places).map(even).collect(),
+        };
+        let grid = inputs(fitted, &at);
         let known =
             fitted.predict_with_quantiles(grid.as_ref(), &[], &[0.025, 0.975], Of::Observations)?;
         let ends = |q: usize, i: usize, p: usize| known.quantiles[q][(i, p)];
-        let of = |p| (0..places).map(move |i| (i, p));
+        let of = |p| (0..at.len()).map(move |i| (i, p));
         let line = |p| {
-            of(p).map(|(i, p)| [at(i), known.mean[(i, p)], ends(0, i, p), ends(1, i, p)]).collect()
+            of(p).map(|(i, p)| [at[i], known.mean[(i, p)], ends(0, i, p), ends(1, i, p)]).collect()
         };
         Ok((0..fitted.target_names.len()).map(|p| Stretch(line(p))).collect())
     };
@@ -230,6 +242,8 @@ pub fn run(args: &ForecastArgs, context: &Context) -> Result<Reply> {
     context.warn(further(&fitted)?.as_slice());
     let times = observed(args, &fitted, context)?;
     let next = future(&times, dates, &args.horizon, args.step.as_deref())?;
+    context
+        .warn(fitted.calendar_remark(inputs(&fitted, &next[next.len() - 1..]).as_ref()).as_slice());
     let form = args.form.form(&fitted, std::slice::from_ref(&name), false)?;
     let mut sink = Sink::open(path)?;
     let out = path.map_or("stdout".to_owned(), |path| path.display().to_string());
@@ -242,7 +256,7 @@ pub fn run(args: &ForecastArgs, context: &Context) -> Result<Reply> {
         let block = Block {
             start,
             rows: (start..start + times.len()).collect(),
-            x: Mat::from_fn(times.len(), 1, |i, _| times[i]),
+            x: inputs(&fitted, times),
             y: Mat::zeros(times.len(), 0),
             weights: Vec::new(),
             extra: Vec::new(),

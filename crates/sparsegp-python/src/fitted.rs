@@ -116,6 +116,12 @@ impl Fitted {
         fitted.map(Self::new).map_err(exception)
     }
 
+    /// What to say of rows after the last holiday that the model knows.
+    fn calendar_remark(&self, x: PyReadonlyArray2<'_, f64>) -> Option<String> {
+        let known = self.inner.columns.iter().any(|own| own.encoding.holidays().is_some());
+        known.then(|| self.inner.calendar_remark(owned(&x).as_ref())).flatten()
+    }
+
     /// Refuses a model without predictions in mixed precision.
     fn check_mixed_precision(&self) -> PyResult<()> {
         self.inner.check_mixed_precision().map_err(exception)

@@ -54,6 +54,7 @@ ORDER = (
     "estimators._arguments",
     "estimators._documentation",
     "estimators._frames",
+    "estimators._holidays",
     "_future",
     "_backtest",
     "plotting._pictures",

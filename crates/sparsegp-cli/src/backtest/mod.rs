@@ -219,7 +219,7 @@ pub fn run(args: &BacktestArgs, context: &Context) -> Result<Reply> {
     args.check()?;
     let fit = &args.fit.0;
     for path in [&fit.output, &fit.plot].into_iter().flatten() {
-        refuse_overwriting([path], [&fit.data])?;
+        refuse_overwriting([path], [Some(&fit.data), fit.holidays.as_ref()].into_iter().flatten())?;
         atomic::check_writable(path)?;
     }
     if let Some(path) = &fit.plot {

@@ -8,7 +8,7 @@ use plotters::coord::ranged1d::{BoldPoints, DefaultFormatting, KeyPointHint, Ran
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use sparsegp::data::{Encoding, InputColumn, date_text, days};
+use sparsegp::data::{InputColumn, date_text, days};
 use sparsegp::fit::Fitted;
 
 pub const BLUE: RGBColor = RGBColor(31, 98, 173);
@@ -233,7 +233,7 @@ impl Ticks {
     /// Those of an input.
     pub fn of(fitted: &Fitted, input: usize) -> Self {
         let is_date = |column: &InputColumn| {
-            column.encoding == Encoding::Date && column.name == fitted.input_names[input]
+            column.encoding.is_date() && column.name == fitted.input_names[input]
         };
         if fitted.columns.iter().any(is_date) { Self::Dates } else { Self::Numbers }
     }

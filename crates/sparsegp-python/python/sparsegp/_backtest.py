@@ -302,7 +302,10 @@ def backtest(
     if len(times) != len(targets):
         raise ValueError(f"X has {len(times)} rows, and y {len(targets)}")
     seasons = [text.split("=")[-1].strip() for text in _seasons(model)]
-    simple: dict[str, Optional[str]] = {"last value": None, **{f"value {text} before": text for text in seasons}}
+    simple: dict[str, Optional[str]] = {
+        "last value": None,
+        **{f"value {text} before": text for text in seasons},
+    }
     p, normal = _predicted(own, model, X, targets, simple, further)
     for name in [name for name in simple if np.isnan(p[name]).any()]:
         warnings.warn(

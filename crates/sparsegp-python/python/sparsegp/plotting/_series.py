@@ -7,7 +7,8 @@ from typing import Any, Optional, Union
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._future import future
+from .._future import as_datetimes, future
+from ..estimators._frames import is_date
 from ._pictures import _axes, _label, _quiet
 
 # horizons of the past that are drawn, at most
@@ -56,7 +57,9 @@ def plot_forecast(
     """
     if hasattr(estimator, "predict_proba"):
         raise ValueError("the targets are classes, which have no band along time: see plot_1d")
-    if estimator.n_features_in_ != 1:
+    columns = estimator._about["columns"]
+    calendar = len(columns) == 1 and is_date(columns[0]) and estimator.n_features_in_ > 1
+    if estimator.n_features_in_ != 1 and not calendar:
         raise ValueError(
             f"the estimator has {estimator.n_features_in_} inputs; plot_forecast is for time alone"
         )
@@ -69,8 +72,15 @@ def plot_forecast(
     # the last row belongs to both parts
     of_past = max(2, int(num * (last - start) / (end - start)))
     past, ahead = np.linspace(start, last, of_past), np.linspace(last, end, max(2, num - of_past))
+    if calendar:
+        # holidays are whole days
+        past, ahead = np.arange(np.floor(start), last + 1), np.arange(np.floor(last), end + 1)
     for grid, colour, label in ((past, "C0", "mean of what is known"), (ahead, "C1", "forecast")):
-        mean, bounds = _quiet(estimator.predict, grid[:, None], return_quantiles=[tail, 1 - tail])
+        rows = grid[:, None]
+        if calendar:
+            cells = [str(day) for day in as_datetimes(grid).astype("datetime64[s]")]
+            rows = np.array(estimator.fitted_.encoded(columns[0]["name"], cells, True))
+        mean, bounds = _quiet(estimator.predict, rows, return_quantiles=[tail, 1 - tail])
         if mean.ndim > 1:
             raise ValueError("the estimator has several outputs; plot_forecast is for one")
         own = f"{100 * level:g} % of observations" if grid is past else None

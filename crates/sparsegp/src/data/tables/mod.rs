@@ -1,6 +1,7 @@
 //! Tables in files: their columns by name, and what stands in their cells (feature `tables`).
 
 mod batches;
+mod calendar;
 mod cells;
 mod charset;
 mod columns;
