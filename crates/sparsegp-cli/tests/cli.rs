@@ -36,6 +36,8 @@ mod forecast;
 mod formats;
 #[path = "cli/handled.rs"]
 mod handled;
+#[path = "cli/holidays.rs"]
+mod holidays;
 #[cfg(unix)]
 #[path = "cli/interrupt.rs"]
 mod interrupt;

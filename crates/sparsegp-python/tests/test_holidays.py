@@ -80,7 +80,10 @@ def test_effects_are_learnt_predicted_and_kept(tmp_path):
         model.predict(pd.DataFrame({"day": pd.to_datetime(["2021-11-21"])}))
     path = tmp_path / "m.safetensors"
     model.save(path)
-    np.testing.assert_array_equal(sparsegp.load(path).predict(later), [plain, fair, after])
+    again = sparsegp.load(path)
+    np.testing.assert_array_equal(again.predict(later), [plain, fair, after])
+    # what was given is a parameter of the estimator that was read, too
+    assert len(again.holidays) == 8 and again.set_params(max_iter=3).fit(X, SALES).n_features_in_ == 3
     terms = model.predict_terms(later)
     (name,) = [name for name in terms if "fair" in name or "linear" in name]
     np.testing.assert_allclose(np.ravel(terms[name][0])[0], 0, atol=1e-9)
@@ -94,13 +97,25 @@ def test_effects_are_learnt_predicted_and_kept(tmp_path):
         return
     X.assign(sales=SALES).to_csv(tmp_path / "rows.csv", index=False)
     FRAME.to_csv(tmp_path / "holidays.csv", index=False)
-    line = [CLI, "fit", tmp_path / "rows.csv", "--target", "sales", "--kernel", "matern52", "--max-iterations", "60"]
+    line = [
+        CLI,
+        "fit",
+        tmp_path / "rows.csv",
+        "--target",
+        "sales",
+        "--kernel",
+        "matern52",
+        "--max-iterations",
+        "60",
+    ]
     subprocess.run(
         [*line, "--holidays", tmp_path / "holidays.csv", "-o", tmp_path / "c.safetensors"],
         check=True,
         capture_output=True,
     )
-    np.testing.assert_allclose(sparsegp.load(tmp_path / "c.safetensors").predict(later), [plain, fair, after], rtol=1e-6)
+    np.testing.assert_allclose(
+        sparsegp.load(tmp_path / "c.safetensors").predict(later), [plain, fair, after], rtol=1e-6
+    )
 
 
 def test_files_counts_and_classes_have_them_too(tmp_path):

@@ -44,35 +44,27 @@ fn sentence(model: f64, simple: &[Simple], all: usize) -> String {
     }
 }
 
-/// The table and the document.
-pub fn reply(own: &Backtest<'_>, simple: &[Simple]) -> Result<Reply> {
+/// Scores by part of the horizon: the table, the same for machines, and the model's RMSE on all rows.
+fn scored(own: &Backtest<'_>, simple: &[Simple]) -> Result<(Table, Vec<Value>, f64)> {
     let parts = own.cuts.parts.len();
-    let mut names: Vec<&'static str> = Vec::new();
     let mut blocks = Vec::new();
     for (i, scored) in own.scored.iter().enumerate() {
-        let Some((rows, scores)) = known(scored)? else { continue };
-        if names.is_empty() {
-            names = scores.iter().map(|(name, _)| *name).collect();
-        }
-        blocks.push((i, rows, scores));
+        blocks.extend(known(scored)?.map(|(rows, scores)| (i, rows, scores)));
     }
+    let names: Vec<&str> =
+        blocks.first().map_or(Vec::new(), |(.., all)| all.iter().map(|own| own.0).collect());
     let mut header =
         vec![("ahead", Align::Left), ("rows", Align::Right), ("forecast", Align::Left)];
     header.extend(names.iter().map(|name| (*name, Align::Right)));
     let mut table = Table::new(&header);
     let (mut machines, mut rmse) = (Vec::new(), f64::NAN);
     for (i, rows, scores) in &blocks {
-        let ahead = match i {
-            i if *i == parts => "all".to_owned(),
-            i => format!("to {}", own.cuts.parts[*i]),
-        };
+        let ahead = own.cuts.parts.get(*i).map_or("all".into(), |part| format!("to {part}"));
         let mut cells = vec![ahead.clone(), rows.to_string(), "model".into()];
         cells.extend(scores.iter().map(|(name, value)| cell(name, *value)));
         table.row(cells);
-        if let (true, Some((_, value))) =
-            (*i == parts, scores.iter().find(|(own, _)| *own == "RMSE"))
-        {
-            rmse = *value;
+        if *i == parts {
+            rmse = scores.iter().find(|(own, _)| *own == "RMSE").map_or(f64::NAN, |own| own.1);
         }
         let mut others = Map::new();
         for other in simple {
@@ -81,13 +73,19 @@ pub fn reply(own: &Backtest<'_>, simple: &[Simple]) -> Result<Reply> {
             let of = |name: &&str| of_simple(name, errors).map_or("–".into(), |v| number(v, 4));
             cells.extend(names.iter().map(of));
             table.row(cells);
-            others
-                .insert(other.name.clone(), json!({ "RMSE": errors.rmse(), "MAE": errors.mae() }));
+            let both = json!({ "RMSE": errors.rmse(), "MAE": errors.mae() });
+            others.insert(other.name.clone(), both);
         }
         let model: Map<String, Value> =
             scores.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
         machines.push(json!({ "ahead": ahead, "rows": rows, "model": model, "simple": others }));
     }
+    Ok((table, machines, rmse))
+}
+
+/// The table and the document.
+pub fn reply(own: &Backtest<'_>, simple: &[Simple]) -> Result<Reply> {
+    let (table, machines, rmse) = scored(own, simple)?;
     let fit = &own.args.fit.0;
     let (first, last) = (&own.cuts.cuts[0], &own.cuts.cuts[own.cuts.cuts.len() - 1]);
     let mut text = format!(
@@ -101,7 +99,7 @@ pub fn reply(own: &Backtest<'_>, simple: &[Simple]) -> Result<Reply> {
         own.runs[own.runs.len() - 1].rows.0,
     );
     text += &table.render(2);
-    text += &sentence(rmse, simple, parts);
+    text += &sentence(rmse, simple, own.cuts.parts.len());
     let files: Map<String, Value> = [("predictions", &fit.output), ("plot", &fit.plot)]
         .into_iter()
         .filter_map(|(name, path)| Some((name.to_owned(), json!(path.as_ref()?))))

@@ -59,23 +59,29 @@ def _of_mapping(given: Mapping[Any, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def holidays_text(given: Any) -> Optional[str]:
-    """Holidays as the core reads them.
+def rows_of_holidays(given: Any) -> Optional[list[dict[str, Any]]]:
+    """Holidays as rows with `name`, `day` (since 1970-01-01), and where there are such `before` and `after`, as model files keep them.
 
     Raises
     ------
     TypeError
-        For anything but a frame or a mapping.
+        For anything but a frame, a mapping, or such rows.
     ValueError
         For dates that are none, and columns that are missing.
     """
-    if given is None:
-        return None
+    if given is None or (isinstance(given, list) and all(isinstance(row, dict) for row in given)):
+        return given
     if _frames.columns_of(given):
-        return json.dumps(_of_frame(given))
+        return _of_frame(given)
     if isinstance(given, Mapping):
-        return json.dumps(_of_mapping(given))
+        return _of_mapping(given)
     raise TypeError(
         "holidays is a frame with the columns `date` and `name`, a dict of names with their dates, or a calendar of the "
         f"package holidays, not a {type(given).__name__}"
     )
+
+
+def holidays_text(given: Any) -> Optional[str]:
+    """Holidays as the core reads them, as for :func:`rows_of_holidays`."""
+    rows = rows_of_holidays(given)
+    return None if rows is None else json.dumps(rows)
