@@ -122,6 +122,14 @@ const LINE: u32 = 20;
 /// Where the legend begins.
 const LEFT: i32 = 84;
 
+/// The first letters of a text that has more than these.
+fn cut(text: &str, most: usize) -> String {
+    match text.chars().count() > most {
+        true => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
+}
+
 /// Draws caption and legend at the top of a panel, and gives what is left of it.
 pub fn header<'a>(panel: &Panel<'a>, caption: &str, keys: &[Key<'_>]) -> Drawn<Panel<'a>> {
     let width = panel.dim_in_pixel().0 as i32;
@@ -137,10 +145,13 @@ pub fn header<'a>(panel: &Panel<'a>, caption: &str, keys: &[Key<'_>]) -> Drawn<P
     }
     let (top, rest) = panel.split_vertically(HEADER + line * LINE);
     let top = panel.part(top);
-    let caption = panel.look.title.as_deref().unwrap_or(caption);
+    let caption = match &panel.look.title {
+        Some(title) => title.clone(),
+        None => cut(caption, width as usize / 11),
+    };
     let centred = ("sans-serif", 20).into_font().color(&INK);
     let centred = centred.pos(Pos::new(HPos::Center, VPos::Center));
-    top.draw(&Text::new(caption.to_owned(), (width / 2, 26), centred))?;
+    top.draw(&Text::new(caption, (width / 2, 26), centred))?;
     let style = ("sans-serif", 14).into_font().color(&INK);
     let style = style.pos(Pos::new(HPos::Left, VPos::Center));
     for (key, (x, y)) in keys.iter().zip(places) {

@@ -108,6 +108,11 @@ fn effects_of_holidays_are_learnt_and_kept() {
         let text = found.model.kernel().to_json().to_string();
         assert!(text.contains(r#""active_dims":[0]"#), "{text}");
         assert!(text.contains(r#""active_dims":[1,2,3,4]"#), "{text}");
+        let own = found.columns[0].encoding.of_number(START + 60.0);
+        let x = Mat::from_fn(1, own.len(), |_, q| own[q]);
+        let terms = found.predict_terms(x.as_ref(), false).expect("terms");
+        let of_holidays = terms.iter().find(|term| term.name == "holidays").expect("a term");
+        assert!((of_holidays.mean[0] - 30.0).abs() < 3.0, "{}", of_holidays.mean[0]);
         let warned = |word: &str| found.warnings.iter().any(|text| text.contains(word));
         assert!(warned("no row falls on `day=strike`"), "{:?}", found.warnings);
         assert!(!warned("is constant") && !warned("far from"), "{:?}", found.warnings);
