@@ -8,12 +8,13 @@ use crate::data::Split;
 use crate::fail::{Fail, Result};
 use crate::fit;
 use crate::fit_args::FitArgs;
-use crate::folds::{Fold, Key, Protocol};
+use crate::folds::{self, Fold, Key, Protocol};
 use crate::format::{count, number, seconds};
 use crate::outputs::refuse_overwriting;
 use crate::{score, scores};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use sparsegp::data::CutOffOptions;
 use sparsegp::{atomic, data};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -241,7 +242,15 @@ fn protocol(args: &CompareArgs, table: &data::Table) -> Result<Protocol> {
         (_, _, Some(column)) => {
             let cells = table.texts(column)?;
             let key = |cell| Key::of(cell, column, table.read_options());
-            Protocol::Ordered(folds, cells.into_iter().map(key).collect())
+            let keys: Vec<Key> = cells.into_iter().map(key).collect();
+            let Some(horizon) = &args.horizon else { return Ok(Protocol::Ordered(folds, keys)) };
+            let Some((times, dates)) = folds::times(&keys) else {
+                return Err(Fail::usage(format!(
+                    "--horizon: the cells of `{column}` are neither all numbers nor all dates"
+                )));
+            };
+            let options = CutOffOptions { horizon, count: folds, every: None, parts: 1 };
+            Protocol::CutOffs(data::cut_offs(&times, dates, &options)?, horizon.clone())
         }
         _ if !args.test_mask.is_empty() => {
             let specs = args.test_mask.iter().map(|spec| masks(spec));

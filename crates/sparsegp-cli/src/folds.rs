@@ -31,6 +31,8 @@ pub enum Protocol {
     /// Rows in the order of these keys, in k + 1 blocks: a block is tested on after learning from all that
     /// come before it.
     Ordered(usize, Vec<Key>),
+    /// Rows up to cut-offs, and those within this horizon after each.
+    CutOffs(CutOffs, String),
 }
 
 /// Where a row stands in an order: numbers before dates before other text, which goes by its characters.
@@ -73,6 +75,9 @@ impl Protocol {
             }
             Self::Groups(k, _) => format!("{k} folds of whole groups"),
             Self::Ordered(k, _) => format!("{k} blocks in order, each after all before it"),
+            Self::CutOffs(own, horizon) => {
+                format!("{} cut-offs, each with the rows within {horizon} after it", own.cuts.len())
+            }
         }
     }
 
@@ -95,6 +100,7 @@ impl Protocol {
             Self::Masks(specs) => {
                 specs.iter().map(|spec| Ok(of_test(short(spec), Mask::open(spec)?))).collect()
             }
+            Self::CutOffs(own, _) => Ok(at_cut_offs(own, rows)),
             Self::Groups(k, labels) => Ok(by_number(&whole_groups(labels, *k)?, *k)),
             Self::Ordered(k, keys) => {
                 enough(k + 1, rows, "row")?;
@@ -116,6 +122,19 @@ impl Protocol {
             }
         }
     }
+}
+
+/// Times in the place of keys, and whether they are dates; none where some are neither numbers nor dates, or both are there. Empty
+/// cells have no time.
+pub fn times(keys: &[Key]) -> Option<(Vec<f64>, bool)> {
+    let dates = keys.iter().any(|key| matches!(key, Key::Date(_)));
+    let time = |key: &Key| match key {
+        Key::Number(time) if !dates => Some(*time),
+        Key::Date(time) => Some(*time),
+        Key::Text(text) if text.trim().is_empty() => Some(f64::NAN),
+        _ => None,
+    };
+    Some((keys.iter().map(time).collect::<Option<_>>()?, dates))
 }
 
 /// The divisions at cut-offs of a series of so many rows, the earliest first.

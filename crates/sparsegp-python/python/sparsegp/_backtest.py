@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Optional, Union
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from . import _core
@@ -15,6 +16,9 @@ from ._future import as_datetimes, as_numbers, without_zone
 from .estimators import _frames
 
 __all__ = ["Backtest", "CutOffs", "backtest"]
+
+# places of rows
+Places = NDArray[np.int64]
 
 
 def _time_of(X: Any, time: Union[int, str, None]) -> Any:
@@ -102,7 +106,7 @@ class CutOffs:
     def __repr__(self) -> str:
         return f"CutOffs(horizon={self.horizon!r}, n_splits={self.n_splits}, every={self.every!r}, time={self.time!r})"
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Array, Array]]:
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Places, Places]]:
         """Yield the places of training and test rows, the earliest cut-off first.
 
         Parameters
@@ -162,7 +166,7 @@ def _frame(columns: dict[str, Any]) -> Any:
     return pd.DataFrame(columns)
 
 
-def _rows(values: Any, places: Array) -> Any:
+def _rows(values: Any, places: Places) -> Any:
     """Some rows of a frame or an array."""
     if hasattr(values, "iloc"):
         return values.iloc[places]
