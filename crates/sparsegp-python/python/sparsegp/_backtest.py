@@ -87,7 +87,7 @@ class CutOffs:
     --------
     >>> import numpy as np
     >>> from sparsegp import CutOffs
-    >>> [(list(train), list(test)) for train, test in CutOffs(2, n_splits=2).split(np.arange(6.0)[:, None])]
+    >>> [(train.tolist(), test.tolist()) for train, test in CutOffs(2, n_splits=2).split(np.arange(6.0)[:, None])]
     [([0, 1], [2, 3]), ([0, 1, 2, 3], [4, 5])]
     """
 
