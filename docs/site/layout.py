@@ -111,6 +111,7 @@ PARTS: dict[str, list[str]] = {
         "docs/gallery/counts.md",
         "docs/gallery/season.md",
         "docs/gallery/forecast.md",
+        "docs/gallery/backtest.md",
         "docs/gallery/terms.md",
         "docs/gallery/classes.md",
         "docs/gallery/three-classes.md",

@@ -1,5 +1,6 @@
 //! The command line: what can be asked for.
 
+use crate::backtest::args::BacktestArgs;
 use crate::compare_args::CompareArgs;
 use crate::embed::EmbedArgs;
 use crate::explain::ExplainArgs;
@@ -78,6 +79,8 @@ pub enum Command {
     Fit(Box<FitArgs>),
     /// Compare methods, kernels or likelihoods on the same divisions of a table
     Compare(CompareArgs),
+    /// Judge forecasts of a series: learn up to several cut-offs, and score what comes after each
+    Backtest(Box<BacktestArgs>),
     /// Predict numbers with their uncertainty, or classes with their probabilities, for the rows of a
     /// table
     Predict(PredictArgs),

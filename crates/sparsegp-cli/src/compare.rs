@@ -8,12 +8,13 @@ use crate::data::Split;
 use crate::fail::{Fail, Result};
 use crate::fit;
 use crate::fit_args::FitArgs;
-use crate::folds::{Fold, Key, Protocol};
+use crate::folds::{self, Fold, Key, Protocol};
 use crate::format::{count, number, seconds};
 use crate::outputs::refuse_overwriting;
-use crate::score::{self, Score};
+use crate::{score, scores};
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use sparsegp::data::CutOffOptions;
 use sparsegp::{atomic, data};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -223,17 +224,10 @@ fn usage(error: clap::Error) -> Fail {
 
 /// Options of `fit` that make no sense for many fits.
 fn check(fit: &FitArgs) -> Result<()> {
-    let given = [
-        ("--split", fit.split.is_some()),
-        ("--test-mask", fit.test_mask.is_some()),
-        ("--from", fit.from.is_some()),
-        ("--output", fit.output.is_some()),
-        ("--plot", fit.plot.is_some()),
-        ("--trace", fit.trace.is_some()),
-        ("--checkpoint", fit.settings.has("checkpoint")),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((option, _)) => Err(Fail::usage(format!(
+    let written = [("--output", fit.output.is_some()), ("--plot", fit.plot.is_some())];
+    let written = written.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
+    match fit.of_one_training().or(written) {
+        Some(option) => Err(Fail::usage(format!(
             "after `--`: {option} is for one model, and here are several; leave it out"
         ))),
         None => Ok(()),
@@ -248,7 +242,15 @@ fn protocol(args: &CompareArgs, table: &data::Table) -> Result<Protocol> {
         (_, _, Some(column)) => {
             let cells = table.texts(column)?;
             let key = |cell| Key::of(cell, column, table.read_options());
-            Protocol::Ordered(folds, cells.into_iter().map(key).collect())
+            let keys: Vec<Key> = cells.into_iter().map(key).collect();
+            let Some(horizon) = &args.horizon else { return Ok(Protocol::Ordered(folds, keys)) };
+            let Some((times, dates)) = folds::times(&keys) else {
+                return Err(Fail::usage(format!(
+                    "--horizon: the cells of `{column}` are neither all numbers nor all dates"
+                )));
+            };
+            let options = CutOffOptions { horizon, count: folds, every: None, parts: 1 };
+            Protocol::CutOffs(data::cut_offs(&times, dates, &options)?, horizon.clone())
         }
         _ if !args.test_mask.is_empty() => {
             let specs = args.test_mask.iter().map(|spec| masks(spec));
@@ -284,50 +286,15 @@ fn train(choice: &Choice, fold: &Fold, context: &Context) -> Result<Run> {
     let Some(test) = &learnt.opened.test else {
         return Err(Fail::Work("there are no rows to test on".into()));
     };
-    let scores = score::score(&learnt.fitted, test, context)?;
+    let tested = score::score(&learnt.fitted, test, context)?;
     Ok(Run {
         choice: 0,
         fold: 0,
-        rows: (learnt.fitted.rows, scores.overall.rows()),
-        scores: compared(&scores.overall),
+        rows: (learnt.fitted.rows, tested.overall.rows()),
+        scores: scores::compared(&tested.overall),
         seconds,
         memory: peak_memory(),
     })
-}
-
-/// The scores that are compared, the one that decides first: smaller is better.
-fn compared(score: &Score) -> Vec<(&'static str, f64)> {
-    let known = |pairs: Vec<(&'static str, Option<f64>)>| {
-        pairs.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect()
-    };
-    match score {
-        Score::Gaussian(s) => vec![
-            ("NLPD", s.nlpd),
-            ("RMSE", s.rmse),
-            ("MAE", s.mae),
-            ("CRPS", s.crps),
-            ("in 95 %", 100.0 * s.coverage_95),
-        ],
-        Score::Classes(s) => known(vec![
-            ("log loss", Some(s.log_loss)),
-            ("error", Some(s.error)),
-            ("Brier", Some(s.brier)),
-            ("AUC", s.auc),
-            ("ECE", Some(s.ece)),
-        ]),
-        Score::Counts(s) => known(vec![
-            ("NLPD", s.general.nlpd),
-            ("deviance", Some(s.deviance)),
-            ("RMSE", s.general.rmse),
-            ("in 95 %", s.general.coverage.last().map(|c| 100.0 * c.share)),
-        ]),
-        Score::Density(s) => known(vec![
-            ("NLPD", s.nlpd),
-            ("RMSE", s.rmse),
-            ("MAE", s.mae),
-            ("in 95 %", s.coverage.last().map(|c| 100.0 * c.share)),
-        ]),
-    }
 }
 
 /// Lets the peak of this process's memory begin anew, where the system can (Linux).

@@ -14,6 +14,7 @@ Examples:
   sparsegp compare patients.csv --target y --group patient
   sparsegp compare data.csv --target y --test-mask masks.csv
   sparsegp compare sales.csv --target sales --ordered date -- --ignore id --epochs 20
+  sparsegp compare sales.csv --target sales --ordered date --horizon 26w --kernel rbf --kernel matern32 -- --season 1y
 
 With --auto the baselines are the kernels `constant` and `constant + linear`: how much better another choice is than
 these is what a Gaussian process adds. Of whole numbers from 0 up, densities are compared with probabilities.
@@ -81,6 +82,15 @@ pub struct CompareArgs {
     /// every fold is tested on after learning from all rows before it
     #[arg(long, value_name = "COLUMN", help_heading = "How to divide the rows")]
     pub ordered: Option<String>,
+    /// With --ordered: learn up to as many cut-offs as there are folds, and test on the rows within this length after each, as
+    /// `sparsegp backtest` does, such as 26w or a number of steps
+    #[arg(
+        long,
+        value_name = "LENGTH",
+        requires = "ordered",
+        help_heading = "How to divide the rows"
+    )]
+    pub horizon: Option<String>,
     /// Seed of the divisions, and of everything random in training
     #[arg(
         long,

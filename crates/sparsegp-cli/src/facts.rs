@@ -236,6 +236,10 @@ fn columns_text(columns: &[InputColumn]) -> String {
     let one = |column: &InputColumn| match &column.encoding {
         Encoding::Number => column.name.clone(),
         Encoding::Date => format!("{} (days since 1970-01-01)", column.name),
+        Encoding::Calendar(all) => {
+            let names: Vec<String> = all.names().map(String::from).collect();
+            format!("{} (days since 1970-01-01, with the holidays {})", column.name, listed(&names))
+        }
         Encoding::OneHot(all) => {
             format!("{} (one of {})", column.name, listed(all.labels()))
         }

@@ -14,7 +14,7 @@ use crate::score::{self, AllScores};
 use crate::values::is_about_arguments;
 use crate::{plot, remembered, report, saving, scores, trace};
 use serde_json::json;
-use sparsegp::data::{Classes, Selection};
+use sparsegp::data::{Classes, Holidays, Selection};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted, Purpose, Scaling, Standardise, encoded};
 use sparsegp::likelihoods::Likelihood;
@@ -191,7 +191,8 @@ struct Judged {
 fn check_outputs(args: &FitArgs) -> Result<()> {
     let checkpoint = args.checkpoint();
     let outputs = [&args.output, &args.plot, &args.trace, &checkpoint];
-    refuse_overwriting(outputs.into_iter().flatten(), [&args.data])?;
+    let inputs = [Some(&args.data), args.holidays.as_ref()];
+    refuse_overwriting(outputs.into_iter().flatten(), inputs.into_iter().flatten())?;
     for path in outputs.into_iter().flatten() {
         atomic::check_writable(path)?;
     }
@@ -237,18 +238,7 @@ fn open(
     if from.is_none_or(|fitted| fitted.extra_name.is_none()) || args.extra().is_some() {
         fit_options::check(args, &*early)?;
     }
-    if !args.features.is_empty() {
-        selection = selection.inputs(&args.features);
-    }
-    if !args.input_sd.is_empty() {
-        selection = selection.deviations(args.input_sd.iter().cloned());
-    }
-    if let Some(column) = &args.weight {
-        selection = selection.weight(column);
-    }
-    if let Some((_, _, column)) = args.extra() {
-        selection = selection.extra(column);
-    }
+    selection = args.named(selection);
     let labels = match from {
         Some(fitted) => fitted.classes.is_some(),
         None => early.classes().is_some(),
@@ -259,6 +249,10 @@ fn open(
     if from.is_none() {
         let kernels = args.settings.text("kernel").unwrap_or_default();
         selection = encoded(&table, &selection, kernels, &args.categorical)?;
+        if let Some(path) = &args.holidays {
+            let holidays = Holidays::of_table(&args.table.open(path)?)?;
+            selection = table.with_holidays(selection, &holidays)?;
+        }
     }
     let mut opened = data::open(table, &selection, args.missing.into(), split)?;
     if let Some(fraction) = args.settings.number("early_stopping") {

@@ -6,6 +6,7 @@ use crate::given::Given;
 use crate::table_args::TableArgs;
 use crate::values;
 use clap::Args;
+use sparsegp::data::Selection;
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -74,6 +75,11 @@ pub struct FitArgs {
     /// dates become days since 1970-01-01
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Data")]
     pub categorical: Vec<String>,
+    /// Table of holidays, with the columns date and name, and where wanted before and after: days around them with effects too.
+    /// Every name becomes an input of 0 and 1 beside the only one that holds dates; the effects have one variance, which is
+    /// learnt. The model keeps the calendar for predictions: let it hold the days to come
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    pub holidays: Option<PathBuf>,
     /// Column with the standard deviation of the error of an input, such as --input-sd depth=depth_sd; repeatable. The fit
     /// looks through the errors (errors in variables), and predictions are averages over the inputs. For Gaussian noise, and
     /// kernels of rbf, linear and constant
@@ -121,7 +127,7 @@ pub struct FitArgs {
     /// Continue training a saved model on the rows of this table: its columns, scales, kernel,
     /// likelihood, method and inducing points stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
-        "target", "classes", "levels", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "kernel_units", "season", "mean",
+        "target", "classes", "levels", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "kernel_units", "season", "holidays", "mean",
         "restarts", "method", "alpha", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,
@@ -189,6 +195,35 @@ impl FitArgs {
                 self.asked()
             ))),
         }
+    }
+
+    /// The first option given that is for a single training on all rows.
+    pub fn of_one_training(&self) -> Option<&'static str> {
+        let given = [
+            ("--split", self.split.is_some()),
+            ("--test-mask", self.test_mask.is_some()),
+            ("--from", self.from.is_some()),
+            ("--trace", self.trace.is_some()),
+            ("--checkpoint", self.settings.has("checkpoint")),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+
+    /// The selection with inputs, errors of inputs, weights and a further number of rows that are named.
+    pub fn named(&self, mut selection: Selection) -> Selection {
+        if !self.features.is_empty() {
+            selection = selection.inputs(&self.features);
+        }
+        if !self.input_sd.is_empty() {
+            selection = selection.deviations(self.input_sd.iter().cloned());
+        }
+        if let Some(column) = &self.weight {
+            selection = selection.weight(column);
+        }
+        if let Some((_, _, column)) = self.extra() {
+            selection = selection.extra(column);
+        }
+        selection
     }
 
     /// The column of a further number, with the option that gave it and what likelihoods call it.

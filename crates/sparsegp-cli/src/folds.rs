@@ -1,7 +1,7 @@
 //! How a comparison divides the rows of a file, time and again.
 
 use crate::fail::{Fail, Result};
-use sparsegp::data::{Mask, ReadOptions};
+use sparsegp::data::{CutOff, CutOffs, Mask, ReadOptions};
 use sparsegp::rng;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,6 +31,8 @@ pub enum Protocol {
     /// Rows in the order of these keys, in k + 1 blocks: a block is tested on after learning from all that
     /// come before it.
     Ordered(usize, Vec<Key>),
+    /// Rows up to cut-offs, and those within this horizon after each.
+    CutOffs(CutOffs, String),
 }
 
 /// Where a row stands in an order: numbers before dates before other text, which goes by its characters.
@@ -73,6 +75,9 @@ impl Protocol {
             }
             Self::Groups(k, _) => format!("{k} folds of whole groups"),
             Self::Ordered(k, _) => format!("{k} blocks in order, each after all before it"),
+            Self::CutOffs(own, horizon) => {
+                format!("{} cut-offs, each with the rows within {horizon} after it", own.cuts.len())
+            }
         }
     }
 
@@ -95,6 +100,7 @@ impl Protocol {
             Self::Masks(specs) => {
                 specs.iter().map(|spec| Ok(of_test(short(spec), Mask::open(spec)?))).collect()
             }
+            Self::CutOffs(own, _) => Ok(at_cut_offs(own, rows)),
             Self::Groups(k, labels) => Ok(by_number(&whole_groups(labels, *k)?, *k)),
             Self::Ordered(k, keys) => {
                 enough(k + 1, rows, "row")?;
@@ -116,6 +122,34 @@ impl Protocol {
             }
         }
     }
+}
+
+/// Times in the place of keys, and whether they are dates; none where some are neither numbers nor dates, or both are there. Empty
+/// cells have no time.
+pub fn times(keys: &[Key]) -> Option<(Vec<f64>, bool)> {
+    let dates = keys.iter().any(|key| matches!(key, Key::Date(_)));
+    let time = |key: &Key| match key {
+        Key::Number(time) if !dates => Some(*time),
+        Key::Date(time) => Some(*time),
+        Key::Text(text) if text.trim().is_empty() => Some(f64::NAN),
+        _ => None,
+    };
+    Some((keys.iter().map(time).collect::<Option<_>>()?, dates))
+}
+
+/// The divisions at cut-offs of a series of so many rows, the earliest first.
+pub fn at_cut_offs(cuts: &CutOffs, rows: usize) -> Vec<Fold> {
+    let flags = |own: &[usize]| {
+        let mut flags = vec![false; rows];
+        own.iter().for_each(|row| flags[*row] = true);
+        flags.into_iter()
+    };
+    let fold = |(i, cut): (usize, &CutOff)| Fold {
+        name: format!("cut-off {}", i + 1),
+        train: mask("rows up to the cut-off", flags(&cut.train)),
+        test: mask("rows within the horizon", flags(&cut.test)),
+    };
+    cuts.cuts.iter().enumerate().map(fold).collect()
 }
 
 /// The column of `FILE:COLUMN`.

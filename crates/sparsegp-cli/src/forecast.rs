@@ -4,23 +4,32 @@ use crate::context::{Context, Reply};
 use crate::data::BLOCK;
 use crate::fail::{Fail, Result};
 use crate::format::count;
+use crate::kind::Kind;
 use crate::outputs::{refuse_both_on_stdout, refuse_overwriting};
+use crate::plot::{self, Series, Stretch};
 use crate::predictions::FormArgs;
 use crate::sink::Sink;
 use crate::table_args::TableArgs;
 use clap::Args;
 use serde_json::json;
-use sparsegp::data::{Block, Encoding, Missing, date_text, future};
-use sparsegp::fit::Fitted;
-use sparsegp::io;
+use sparsegp::data::{Block, Encoding, Missing, Selection, date_text, future};
+use sparsegp::fit::{Fitted, Of};
 use sparsegp::linalg::Mat;
-use std::path::PathBuf;
+use sparsegp::{atomic, io};
+use std::path::{Path, PathBuf};
+
+/// Horizons of the past that are drawn, at most.
+const SHOWN: f64 = 10.0;
+/// Places of the curves before and after the last row.
+const PAST: usize = 1200;
+const AHEAD: usize = 400;
 
 const AFTER: &str = "\
 Examples:
   sparsegp forecast model.safetensors sales.csv --horizon 52w
   sparsegp forecast model.safetensors sales.csv --horizon 6mo --step 1d --terms -o forecast.csv
   sparsegp forecast model.safetensors depth.csv --horizon 20 --step 0.5
+  sparsegp forecast model.safetensors sales.csv --horizon 1y -o forecast.csv --plot forecast.svg
 
 For models of one input, a date or a number that means time. TABLE is what has been observed: the forecast begins
 after its last time, in steps of the median distance of its times, or of calendar months, quarters or years where
@@ -49,6 +58,10 @@ pub struct ForecastArgs {
     /// Write CSV here instead of to stdout; compressed if the name ends in .gz
     #[arg(long, short, value_name = "OUT.csv")]
     pub output: Option<PathBuf>,
+    /// Draw the last rows and the forecast along time, with 95 % intervals, as SVG or PNG. Of a long series the last ten
+    /// horizons are shown
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
     /// What is predicted.
     #[command(flatten)]
     pub form: FormArgs,
@@ -69,7 +82,7 @@ fn time(fitted: &Fitted) -> Result<(String, bool)> {
         )));
     };
     match column.encoding {
-        Encoding::Date => Ok((column.name.clone(), true)),
+        Encoding::Date | Encoding::Calendar(_) => Ok((column.name.clone(), true)),
         Encoding::Number => Ok((column.name.clone(), false)),
         _ => Err(Fail::usage(format!(
             "a forecast is for models of time; the input `{}` is one of categories",
@@ -95,6 +108,13 @@ fn observed(args: &ForecastArgs, fitted: &Fitted, context: &Context) -> Result<V
     Ok(times)
 }
 
+/// The inputs that times become.
+fn inputs(fitted: &Fitted, times: &[f64]) -> Mat<f64> {
+    let rows: Vec<Vec<f64>> =
+        times.iter().map(|time| fitted.columns[0].encoding.of_number(*time)).collect();
+    Mat::from_fn(times.len(), fitted.input_names.len(), |i, q| rows[i][q])
+}
+
 /// What is taken for the further number of times that are to come, such as an exposure, in words.
 ///
 /// # Errors
@@ -116,17 +136,114 @@ fn further(fitted: &Fitted) -> Result<Option<String>> {
     }
 }
 
+/// Times and values in one column each of the rows of a table, where it has targets; rates, where rows have exposures.
+fn rows(args: &ForecastArgs, fitted: &Fitted, context: &Context) -> Result<(Vec<f64>, Mat<f64>)> {
+    let table = args.table.open_for(&args.data, fitted)?;
+    let named = |name: &String| table.columns().contains(name);
+    let targets = fitted.target_names.iter().filter(|name| named(name)).cloned().collect();
+    let mut selection = Selection { targets, ..fitted.selection_of_new() };
+    let exposure = fitted.extra_name.as_ref().filter(|name| named(name));
+    if let Some(name) = exposure {
+        selection = selection.extra(name);
+    }
+    let (mut times, mut values) = (Vec::new(), vec![Vec::new(); fitted.target_names.len()]);
+    for block in table.select(&selection)?.missing(Missing::Keep).blocks(BLOCK, None)? {
+        context.go_on()?;
+        let block = block?;
+        for i in 0..block.x.nrows() {
+            times.push(block.x[(i, 0)]);
+            let exposed = fitted.model.likelihood.extra().is_some_and(|own| own.name == "exposure");
+            let per = if exposed { block.extra.get(i).copied().unwrap_or(1.0) } else { 1.0 };
+            for (p, own) in values.iter_mut().enumerate() {
+                let at = selection.targets.iter().position(|name| *name == fitted.target_names[p]);
+                own.push(at.map_or(f64::NAN, |at| block.y[(i, at)] / per));
+            }
+        }
+    }
+    let all = Mat::from_fn(times.len(), values.len(), |i, p| values[p][i]);
+    Ok((times, all))
+}
+
+/// Draws the last rows with what the model says of them, and the forecast until `end`.
+fn draw(
+    path: &Path,
+    args: &ForecastArgs,
+    fitted: &Fitted,
+    end: f64,
+    context: &Context,
+) -> Result<()> {
+    let (times, values) = rows(args, fitted, context)?;
+    let finite = || times.iter().copied().filter(|time| time.is_finite());
+    let (first, last) =
+        (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
+    // rows that have left a stream are not known any more
+    let kept = fitted.posterior.past().and_then(|_| fitted.posterior.kept_rows());
+    let kept = kept.map_or(first, |rows| fitted.scaler.unscaled_input(0, rows.x[(0, 0)]));
+    let start = first.max(last - SHOWN * (end - last)).max(kept);
+    let (dates, name) = (fitted.columns[0].encoding.is_date(), &fitted.columns[0].name);
+    let stretch = |from: f64, to: f64, places: usize| -> Result<Vec<Stretch>> {
+        let even = |i: usize| from + (to - from) * i as f64 / (places - 1) as f64;
+        let at: Vec<f64> = match fitted.columns[0].encoding.holidays() {
+            // holidays are whole days
+            Some(_) => (from.floor() as i64..=to.floor() as i64).map(|day| day as f64).collect(),
+            None => (0..places).map(even).collect(),
+        };
+        let grid = inputs(fitted, &at);
+        let known =
+            fitted.predict_with_quantiles(grid.as_ref(), &[], &[0.025, 0.975], Of::Observations)?;
+        let ends = |q: usize, i: usize, p: usize| known.quantiles[q][(i, p)];
+        let of = |p| (0..at.len()).map(move |i| (i, p));
+        let line = |p| {
+            of(p).map(|(i, p)| [at[i], known.mean[(i, p)], ends(0, i, p), ends(1, i, p)]).collect()
+        };
+        Ok((0..fitted.target_names.len()).map(|p| Stretch(line(p))).collect())
+    };
+    let (past, ahead) = (stretch(start, last, PAST)?, stretch(last, end, AHEAD)?);
+    let panels: Vec<Series> = past
+        .into_iter()
+        .zip(ahead)
+        .enumerate()
+        .map(|(p, (past, ahead))| Series {
+            caption: plot::caption(fitted, p),
+            names: (name.clone(), fitted.target_names[p].clone()),
+            dates,
+            observed: (0..times.len())
+                .filter(|i| times[*i] >= start)
+                .map(|i| (times[i], values[(i, p)]))
+                .collect(),
+            past: Some(past),
+            ahead: vec![ahead],
+            begins: vec![last],
+        })
+        .collect();
+    plot::series(path, &panels)
+}
+
 /// Runs the command.
 pub fn run(args: &ForecastArgs, context: &Context) -> Result<Reply> {
     let path = args.output.as_deref();
     refuse_both_on_stdout(path, context.json(), "forecast")?;
-    refuse_overwriting(&args.output, [&args.data, &args.model])?;
+    refuse_overwriting(
+        [&args.output, &args.plot].into_iter().flatten(),
+        [&args.data, &args.model],
+    )?;
+    if let Some(path) = &args.plot {
+        plot::check_name("--plot", path)?;
+        atomic::check_writable(path)?;
+    }
     // nobody knows the errors of times that are to come
     let fitted = io::load(&args.model)?.without_input_deviations();
     let (name, dates) = time(&fitted)?;
+    if args.plot.is_some() && Kind::of(&fitted) == Kind::Classes {
+        return Err(Fail::usage(
+            "--plot draws numbers along time, and the model predicts classes: leave it out",
+        ));
+    }
     context.warn(further(&fitted)?.as_slice());
     let times = observed(args, &fitted, context)?;
     let next = future(&times, dates, &args.horizon, args.step.as_deref())?;
+    context
+        .warn(fitted.calendar_remark(inputs(&fitted, &next[next.len() - 1..]).as_ref()).as_slice());
     let form = args.form.form(&fitted, std::slice::from_ref(&name), false)?;
     let mut sink = Sink::open(path)?;
     let out = path.map_or("stdout".to_owned(), |path| path.display().to_string());
@@ -139,7 +256,7 @@ pub fn run(args: &ForecastArgs, context: &Context) -> Result<Reply> {
         let block = Block {
             start,
             rows: (start..start + times.len()).collect(),
-            x: Mat::from_fn(times.len(), 1, |i, _| times[i]),
+            x: inputs(&fitted, times),
             y: Mat::zeros(times.len(), 0),
             weights: Vec::new(),
             extra: Vec::new(),
@@ -152,13 +269,21 @@ pub fn run(args: &ForecastArgs, context: &Context) -> Result<Reply> {
     sink.finish(&out)?;
     let (first, last) = (text(next[0]), text(next[next.len() - 1]));
     let made = count(next.len(), "time");
-    let said = match path {
+    let mut said = match path {
         Some(_) => format!("{made} from {first} to {last} predicted, written to {out}"),
         None => String::new(),
     };
+    if let Some(plot) = &args.plot {
+        draw(plot, args, &fitted, next[next.len() - 1], context)?;
+        match path {
+            Some(_) => said += &format!("\nplot written to {}", plot.display()),
+            // the table is on stdout
+            None => context.note(&format!("plot written to {}", plot.display())),
+        }
+    }
     let json = json!({
         "command": "forecast", "model": args.model, "data": args.data, "output": path,
-        "times": next.len(), "first": first, "last": last,
+        "times": next.len(), "first": first, "last": last, "plot": args.plot,
     });
     Ok(Reply { text: said, json, is_result: false })
 }

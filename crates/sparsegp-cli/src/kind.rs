@@ -23,13 +23,7 @@ impl Kind {
     pub fn of(fitted: &Fitted) -> Self {
         match Self::of_likelihood(&*fitted.model.likelihood) {
             // what hidden layers, errors of inputs and functions of the targets make of it is not Gaussian
-            Self::Gaussian
-                if !fitted.model.hidden.is_empty()
-                    || !fitted.input_deviations.is_empty()
-                    || fitted.scaler.is_transformed() =>
-            {
-                Self::Other
-            }
+            Self::Gaussian if !fitted.predicts_normal() => Self::Other,
             own => own,
         }
     }

@@ -1,6 +1,7 @@
 //! `sparsegp`, the command line: fit, judge, save and use Gaussian processes on CSV and Parquet files.
 
 mod args;
+mod backtest;
 mod compare;
 mod compare_args;
 mod compare_auto;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
             Command::Demo => demo::run(&context),
             Command::Fit(args) => fit::run(args, &context),
             Command::Compare(args) => compare::run(args, &context),
+            Command::Backtest(args) => backtest::run(args, &context),
             Command::Predict(args) => predict::run(args, &context),
             Command::Forecast(args) => forecast::run(args, &context),
             Command::Sample(args) => sample::run(args, &context),

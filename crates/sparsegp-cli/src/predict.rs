@@ -212,7 +212,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         true => Some(Gaps::new(args, &form, &table, rows.count_rows()?)?),
         false => None,
     };
-    let (mut done, mut empty) = (0, 0);
+    let (mut done, mut empty, mut late) = (0, 0, None);
     for block in blocks.by_ref() {
         let block = match (block, &gaps) {
             // a table without any row to predict
@@ -220,6 +220,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
             (block, _) => block?,
         };
         context.go_on()?;
+        late = fitted.calendar_remark(block.x.as_ref()).or(late);
         if done == 0 {
             sink.write(&header).map_err(failed)?;
         }
@@ -242,6 +243,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         sink.write(&text).map_err(failed)?;
     }
     sink.finish(&name)?;
+    context.warn(late.as_slice());
     if empty > 0 {
         context.warn(&[format!(
             "{} with missing numbers: their predictions are empty",

@@ -154,6 +154,14 @@ impl Running {
         })
     }
 
+    /// Of predictions of several models of this kind, of which none is compared with a trivial one.
+    pub fn pooled(fitted: &Fitted) -> Result<Self> {
+        Ok(match Self::new(fitted)? {
+            Self::Gaussian(_) => Self::Gaussian(Metrics::new(fitted.target_names.len())),
+            own => own,
+        })
+    }
+
     /// Adds complete rows. Returns the sum of their negative log predictive densities, of all targets.
     pub fn add(&mut self, fitted: &Fitted, block: &Block) -> Result<f64> {
         let (x, extra) = (block.x.as_ref(), &block.extra[..]);
@@ -247,9 +255,11 @@ pub fn complete(block: Block) -> Block {
     let n = block.rows.len();
     let has = |i: &usize| (0..block.y.ncols()).all(|p| !block.y[(*i, p)].is_nan());
     let kept: Vec<usize> = (0..n).filter(has).collect();
-    if kept.len() == n {
-        return block;
-    }
+    if kept.len() == n { block } else { picked(&block, &kept) }
+}
+
+/// Some rows of a block, without texts that are passed through.
+pub fn picked(block: &Block, kept: &[usize]) -> Block {
     let pick = |a: &Mat<f64>| Mat::from_fn(kept.len(), a.ncols(), |i, j| a[(kept[i], j)]);
     let part = |values: &[f64]| match values {
         [] => Vec::new(),

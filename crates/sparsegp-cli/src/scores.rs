@@ -106,3 +106,41 @@ pub fn json(scores: &AllScores) -> serde_json::Result<Value> {
     }
     Ok(json!({ "overall": scores.overall, "targets": targets }))
 }
+
+/// Scores by name.
+pub type Named = Vec<(&'static str, f64)>;
+
+/// The scores that are compared, the one that decides first: smaller is better.
+pub fn compared(score: &Score) -> Named {
+    let known = |pairs: Vec<(&'static str, Option<f64>)>| {
+        pairs.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect()
+    };
+    match score {
+        Score::Gaussian(s) => vec![
+            ("NLPD", s.nlpd),
+            ("RMSE", s.rmse),
+            ("MAE", s.mae),
+            ("CRPS", s.crps),
+            ("in 95 %", 100.0 * s.coverage_95),
+        ],
+        Score::Classes(s) => known(vec![
+            ("log loss", Some(s.log_loss)),
+            ("error", Some(s.error)),
+            ("Brier", Some(s.brier)),
+            ("AUC", s.auc),
+            ("ECE", Some(s.ece)),
+        ]),
+        Score::Counts(s) => known(vec![
+            ("NLPD", s.general.nlpd),
+            ("deviance", Some(s.deviance)),
+            ("RMSE", s.general.rmse),
+            ("in 95 %", s.general.coverage.last().map(|c| 100.0 * c.share)),
+        ]),
+        Score::Density(s) => known(vec![
+            ("NLPD", s.nlpd),
+            ("RMSE", s.rmse),
+            ("MAE", s.mae),
+            ("in 95 %", s.coverage.last().map(|c| 100.0 * c.share)),
+        ]),
+    }
+}

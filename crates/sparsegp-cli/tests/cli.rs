@@ -8,6 +8,8 @@ mod tables;
 
 #[path = "cli/augmented.rs"]
 mod augmented;
+#[path = "cli/backtest.rs"]
+mod backtest;
 #[path = "cli/batches.rs"]
 mod batches;
 #[path = "cli/classes.rs"]
@@ -34,6 +36,8 @@ mod forecast;
 mod formats;
 #[path = "cli/handled.rs"]
 mod handled;
+#[path = "cli/holidays.rs"]
+mod holidays;
 #[cfg(unix)]
 #[path = "cli/interrupt.rs"]
 mod interrupt;

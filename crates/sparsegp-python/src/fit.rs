@@ -10,7 +10,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use serde::Deserialize;
 use sparsegp::Error;
-use sparsegp::data::{Classes, EncodeOptions, InMemory, InputColumn, Loaded, Sample, Scaler};
+use sparsegp::data::{
+    Classes, EncodeOptions, Encoding, Holiday, Holidays, InMemory, InputColumn, Loaded, Sample,
+    Scaler,
+};
 use sparsegp::fit::{Dataset, Purpose, Scaling, Standardise, UpdateOptions};
 use sparsegp::kernels::label_columns;
 use sparsegp::likelihoods::Likelihood;
@@ -126,20 +129,29 @@ pub fn future<'py>(
 
 /// What columns of texts in a frame become: their encodings as JSON, and the numbers of every row.
 #[pyfunction]
+#[pyo3(signature = (names, texts, categorical, kernel, holidays=None))]
 pub fn encode(
     names: Vec<String>,
     texts: Vec<(String, Vec<String>)>,
     categorical: Vec<String>,
     kernel: &str,
+    holidays: Option<&str>,
 ) -> PyResult<(String, Vec<Vec<Vec<f64>>>)> {
     let invalid = |text: String| PyValueError::new_err(text);
     let labels = label_columns(kernel, &names);
     let codes = labels.into_iter().map(|index| names[index].clone()).collect();
     let options = EncodeOptions { categorical, codes };
+    let holidays = match holidays {
+        Some(text) => Some(Holidays::new(read_json::<Vec<Holiday>>(text)?).map_err(exception)?),
+        None => None,
+    };
     let (mut columns, mut numbers) = (Vec::new(), Vec::new());
     for (name, cells) in &texts {
-        let column = InputColumn::of_texts(name, cells, &options)
+        let mut column = InputColumn::of_texts(name, cells, &options)
             .map_err(|error| invalid(error.to_string()))?;
+        if let (Some(holidays), Encoding::Date) = (&holidays, &column.encoding) {
+            column.encoding = Encoding::Calendar(holidays.clone());
+        }
         let rows = cells.iter().enumerate().map(|(row, cell)| {
             let refuse = |reason| invalid(format!("row {row}, column `{name}`: {reason}"));
             column.numbers(cell).map_err(refuse)

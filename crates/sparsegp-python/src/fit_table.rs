@@ -10,7 +10,9 @@ use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 use serde::Deserialize;
 use sparsegp::Error;
-use sparsegp::data::{Classes, Mask, Missing, ReadOptions, Selected, Selection, Table};
+use sparsegp::data::{
+    Classes, Holiday, Holidays, Mask, Missing, ReadOptions, Selected, Selection, Table,
+};
 use sparsegp::fit::{Dataset, Scaling, encoded};
 use sparsegp::inducing::select::Selection as Chosen;
 use std::sync::Arc;
@@ -62,6 +64,8 @@ struct FileColumns {
     kept_words: Vec<String>,
     #[serde(default)]
     date_formats: Vec<String>,
+    #[serde(default)]
+    holidays: Option<Vec<Holiday>>,
     #[serde(default)]
     encoding: Option<String>,
 }
@@ -139,7 +143,10 @@ pub fn fit_table(
             Some(stream) => stream,
             None => table.bytes()? > 1 << 30,
         };
-        let selection = encoded(&table, &selection, options.kernel(), &columns.categorical)?;
+        let mut selection = encoded(&table, &selection, options.kernel(), &columns.categorical)?;
+        if let Some(holidays) = columns.holidays.clone() {
+            selection = table.with_holidays(selection, &Holidays::new(holidays)?)?;
+        }
         let mut all = table.select(&selection)?.missing(missing);
         if !columns.levels.is_empty() {
             all = all.classes(Classes::levels(&columns.levels)?);

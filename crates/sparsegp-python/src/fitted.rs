@@ -73,6 +73,7 @@ impl Fitted {
             "kind": f.model.likelihood.name(),
             "mean": f.model.mean.name(),
             "latents": f.model.likelihood.latents(),
+            "normal": f.predicts_normal(),
             "standardises": f.model.likelihood.standardises(),
             "inducing": f.model.inducing_set(0).map_or(0, |points| points.nrows()),
             "inputs": f.measured_names(),
@@ -113,6 +114,12 @@ impl Fitted {
         let pairs = crate::fit::named(&pairs, self.inner.measured_names())?;
         let fitted = (*self.inner).clone().with_input_deviations_of(&pairs);
         fitted.map(Self::new).map_err(exception)
+    }
+
+    /// What to say of rows after the last holiday that the model knows.
+    fn calendar_remark(&self, x: PyReadonlyArray2<'_, f64>) -> Option<String> {
+        let known = self.inner.columns.iter().any(|own| own.encoding.holidays().is_some());
+        known.then(|| self.inner.calendar_remark(owned(&x).as_ref())).flatten()
     }
 
     /// Refuses a model without predictions in mixed precision.

@@ -24,6 +24,7 @@ mod pool;
 mod registry;
 mod room;
 mod sampling;
+mod series;
 mod shards;
 mod training;
 mod watch;
@@ -44,6 +45,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<kernel::Kernel>()?;
     module.add_class::<likelihood::Likelihood>()?;
     module.add_class::<model::Model>()?;
+    module.add_class::<series::CutOffs>()?;
     module.add_class::<shards::Shard>()?;
     module.add_class::<bayesopt::Search>()?;
     module.add_function(wrap_pyfunction!(custom::check_kernel, module)?)?;
@@ -63,6 +65,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(bayesopt::parse_constraint, module)?)?;
     module.add_function(wrap_pyfunction!(bayesopt::log_expected_improvement, module)?)?;
     module.add_function(wrap_pyfunction!(bayesopt::log_probability_below, module)?)?;
+    module.add_function(wrap_pyfunction!(series::normal_crps, module)?)?;
     module.add_function(wrap_pyfunction!(sampling::sample, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::fit_gplvm, module)?)?;
     module.add_function(wrap_pyfunction!(gplvm::gplvm_bound, module)?)?;

@@ -165,3 +165,33 @@ def test_relevance_has_the_inputs_by_name():
     np.testing.assert_allclose(sorted(widths), np.sort(1 / np.array(model.kernel_.lengthscales)), rtol=1e-6)
     with pytest.raises(ValueError, match="no lengthscales"):
         plotting.plot_relevance(GPRegressor("linear").fit(frame, frame.a))
+
+
+def test_a_forecast_along_time():
+    pd = pytest.importorskip("pandas")
+    days = pd.date_range("2020-01-03", periods=80, freq="5D")
+    frame, t = pd.DataFrame({"day": days}), np.arange(80)
+    sales = 3.0 + np.sin(t / 6) + 0.1 * np.cos(5 * t)
+    model = GPRegressor().fit(frame, sales)
+    axes = plotting.plot_forecast(model, frame, sales, 6, num=400)
+    past, ahead = (
+        next(own for own in axes.lines if own.get_label() == name)
+        for name in ("mean of what is known", "forecast")
+    )
+    assert axes.get_xlabel() == "day"
+    last = dates.num2date(np.asarray(past.get_xdata())[-1])
+    assert last.date() == days[-1].date() and past.get_xdata()[-1] == ahead.get_xdata()[0]
+    # ten horizons of the past
+    span = np.ptp(past.get_xdata()) / np.ptp(ahead.get_xdata())
+    assert span == pytest.approx(10)
+    rows = next(own for own in axes.lines if own.get_label() == "rows")
+    assert len(rows.get_xdata()) == 61
+    at = np.asarray(ahead.get_xdata())[-1:]
+    later = model.predict(pd.DataFrame({"day": [days[-1] + pd.Timedelta(days=30)]}))
+    assert dates.num2date(at[0]).date() == (days[-1] + pd.Timedelta(days=30)).date()
+    np.testing.assert_allclose(np.asarray(ahead.get_ydata())[-1:], later, rtol=1e-9)
+    assert len(axes.collections) == 2 and plotting.plot_forecast(model, frame, None, "10d", ax=axes) is axes
+    with pytest.raises(ValueError, match="2 inputs"):
+        plotting.plot_forecast(GPRegressor().fit(np.hstack([X, X**2]), y), X, y, 3)
+    with pytest.raises(ValueError, match="classes"):
+        plotting.plot_forecast(GPClassifier(max_iter=5).fit(X, y > 0), X, y, 3)

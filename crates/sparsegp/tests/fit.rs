@@ -26,6 +26,8 @@ mod full_scale;
 mod functions;
 #[path = "fit/guests.rs"]
 mod guests;
+#[path = "fit/holidays.rs"]
+mod holidays;
 #[path = "fit/inducing.rs"]
 mod inducing;
 #[path = "fit/joint.rs"]

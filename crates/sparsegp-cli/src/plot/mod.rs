@@ -17,6 +17,7 @@ mod png;
 mod relevance;
 mod reliability;
 mod scatter;
+mod series;
 mod style;
 mod surface;
 mod terms;
@@ -36,6 +37,7 @@ use effects::Effect;
 pub use look::Look;
 use look::Panel;
 use plotters::prelude::*;
+pub use series::{Series, Stretch};
 use sparsegp::atomic::write_atomically;
 use sparsegp::data::Selected;
 use sparsegp::explain::{Curve, Explainer, Options};
@@ -243,6 +245,16 @@ pub fn of_model(what: What, fitted: &Fitted, look: &Look) -> Result<String> {
         What::Patches => patches::panel(panel, fitted),
         _ => relevance::panel(panel, fitted),
     })
+}
+
+/// What stands above the picture of a target: its name, and the model.
+pub fn caption(fitted: &Fitted, p: usize) -> String {
+    style::caption(fitted, p, "")
+}
+
+/// Draws series with their forecasts, one below the other.
+pub fn series(path: &Path, all: &[Series]) -> Result<()> {
+    write(path, &svg(all.len(), &Look::default(), |p, panel| series::panel(panel, &all[p]))?)
 }
 
 /// Draws how reliable probabilities of classes are.

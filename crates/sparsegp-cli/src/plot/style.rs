@@ -8,7 +8,7 @@ use plotters::coord::ranged1d::{BoldPoints, DefaultFormatting, KeyPointHint, Ran
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use sparsegp::data::{Encoding, InputColumn, date_text, days};
+use sparsegp::data::{InputColumn, date_text, days};
 use sparsegp::fit::Fitted;
 
 pub const BLUE: RGBColor = RGBColor(31, 98, 173);
@@ -122,6 +122,14 @@ const LINE: u32 = 20;
 /// Where the legend begins.
 const LEFT: i32 = 84;
 
+/// The first letters of a text that has more than these.
+fn cut(text: &str, most: usize) -> String {
+    match text.chars().count() > most {
+        true => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
+        false => text.to_owned(),
+    }
+}
+
 /// Draws caption and legend at the top of a panel, and gives what is left of it.
 pub fn header<'a>(panel: &Panel<'a>, caption: &str, keys: &[Key<'_>]) -> Drawn<Panel<'a>> {
     let width = panel.dim_in_pixel().0 as i32;
@@ -137,10 +145,13 @@ pub fn header<'a>(panel: &Panel<'a>, caption: &str, keys: &[Key<'_>]) -> Drawn<P
     }
     let (top, rest) = panel.split_vertically(HEADER + line * LINE);
     let top = panel.part(top);
-    let caption = panel.look.title.as_deref().unwrap_or(caption);
+    let caption = match &panel.look.title {
+        Some(title) => title.clone(),
+        None => cut(caption, width as usize / 11),
+    };
     let centred = ("sans-serif", 20).into_font().color(&INK);
     let centred = centred.pos(Pos::new(HPos::Center, VPos::Center));
-    top.draw(&Text::new(caption.to_owned(), (width / 2, 26), centred))?;
+    top.draw(&Text::new(caption, (width / 2, 26), centred))?;
     let style = ("sans-serif", 14).into_font().color(&INK);
     let style = style.pos(Pos::new(HPos::Left, VPos::Center));
     for (key, (x, y)) in keys.iter().zip(places) {
@@ -233,7 +244,7 @@ impl Ticks {
     /// Those of an input.
     pub fn of(fitted: &Fitted, input: usize) -> Self {
         let is_date = |column: &InputColumn| {
-            column.encoding == Encoding::Date && column.name == fitted.input_names[input]
+            column.encoding.is_date() && column.name == fitted.input_names[input]
         };
         if fitted.columns.iter().any(is_date) { Self::Dates } else { Self::Numbers }
     }

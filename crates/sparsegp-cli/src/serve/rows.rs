@@ -119,7 +119,7 @@ impl Columns {
             let mut own = serde_json::json!({ "name": column.name });
             own["kind"] = match &column.encoding {
                 Encoding::Number => "number",
-                Encoding::Date => "date",
+                Encoding::Date | Encoding::Calendar(_) => "date",
                 Encoding::OneHot(_) | Encoding::Code(_) => "category",
             }
             .into();

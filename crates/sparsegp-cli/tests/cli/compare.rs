@@ -64,13 +64,18 @@ fn rows_are_divided_at_random_by_groups_in_order_or_by_a_file() {
         ("--folds 3", 3, "3 random folds"),
         ("--folds 3 --group patient", 3, "3 folds of whole groups"),
         ("--folds 2 --ordered t", 2, "2 blocks in order"),
+        (
+            "--folds 3 --ordered t --horizon 10d",
+            3,
+            "3 cut-offs, each with the rows within 10d after it",
+        ),
         ("--test-mask masks.csv:a", 1, "1 split from files"),
         ("--test-mask masks.csv", 2, "2 splits from files"),
     ] {
         // a column of groups, or of dates that order the rows, is no input
         let ignored = match how {
             "--folds 3 --group patient" => "t",
-            "--folds 2 --ordered t" => "patient",
+            _ if how.contains("--ordered") => "patient",
             _ => "t,patient",
         };
         let line =

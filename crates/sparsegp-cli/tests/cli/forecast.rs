@@ -90,3 +90,37 @@ fn a_season_that_is_named_is_continued() {
     folder.refused(1, "fit sales.csv --target sales --season 52", &["season `52`", "dates"]);
     folder.refused(2, "fit sales.csv --target sales --season 1y --method deep", &["--season"]);
 }
+
+#[test]
+fn a_forecast_has_a_picture_along_time() {
+    let folder = Folder::new();
+    folder.write("sales.csv", weeks(120));
+    folder.ok("fit sales.csv --target sales --season 1y --max-iterations 40 -o m.st");
+    let run = folder.ok("forecast m.st sales.csv --horizon 26w -o f.csv --plot f.svg");
+    assert!(run.out.contains("plot written to f.svg"), "{}", run.out);
+    let picture = folder.read("f.svg");
+    for word in
+        ["forecast", "mean of what is known", "end of the rows", "2022", "\nday\n", "\nsales\n"]
+    {
+        assert!(picture.contains(word), "no {word}");
+    }
+    // every row is a dot, and one more is in the legend
+    assert_eq!(picture.matches("<circle").count(), 121);
+    // of a long series the last ten horizons are drawn, and the table may lack targets
+    let days: String = folder
+        .read("sales.csv")
+        .lines()
+        .skip(1)
+        .map(|l| l.split(',').next().unwrap().to_owned() + "\n")
+        .collect();
+    folder.write("days.csv", format!("day\n{days}"));
+    folder.ok("forecast m.st sales.csv --horizon 2w -o f.csv --plot short.svg");
+    assert_eq!(folder.read("short.svg").matches("<circle").count(), 22);
+    folder.ok("forecast m.st days.csv --horizon 2w -o f.csv --plot bare.png");
+    assert!(folder.bytes("bare.png").starts_with(b"\x89PNG"));
+    folder.refused(
+        2,
+        "forecast m.st sales.csv --horizon 2w --plot f.txt",
+        &["--plot", "SVG or PNG"],
+    );
+}

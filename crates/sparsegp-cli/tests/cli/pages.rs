@@ -257,8 +257,9 @@ fn quotations_are_compared() {
 fn options_on_the_pages_exist() {
     let folder = Folder::new();
     let commands = [
-        "fit", "update", "follow", "suggest", "embed", "compare", "predict", "forecast", "score",
-        "plot", "explain", "export", "serve", "report", "inspect", "inducing", "man",
+        "fit", "update", "follow", "suggest", "embed", "compare", "backtest", "predict",
+        "forecast", "score", "plot", "explain", "export", "serve", "report", "inspect", "inducing",
+        "man",
     ];
     let help: String =
         commands.iter().map(|command| folder.ok(&format!("help {command}")).out).collect();

@@ -5,7 +5,8 @@ Estimators: :class:`GPRegressor`, :class:`GPClassifier`, :class:`GPCountRegresso
 command line) saved. Building blocks: :mod:`sparsegp.kernels`, :mod:`sparsegp.likelihoods`, :mod:`sparsegp.means`,
 :mod:`sparsegp.priors`; models made of them by hand: :mod:`sparsegp.models`. For any density: the nearest Gaussian
 :mod:`sparsegp.flow`, Markov chains :mod:`sparsegp.sampling`. The next points to try of an expensive function:
-:mod:`sparsegp.bayesopt`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib). Times to forecast: :func:`future`.
+:mod:`sparsegp.bayesopt`. Pictures: :mod:`sparsegp.plotting` (needs matplotlib). Times to forecast: :func:`future`;
+forecasts judged from several times on: :func:`backtest`, :class:`CutOffs`.
 Effects of inputs: :func:`explain`. Predictions as code for elsewhere: :func:`export`.
 Small tables to try it on: :mod:`sparsegp.data`.
 
@@ -28,6 +29,7 @@ from ._hints import no_attribute
 
 if TYPE_CHECKING:
     from . import bayesopt, data, flow, kernels, likelihoods, means, models, plotting, priors, sampling
+    from ._backtest import Backtest, CutOffs, backtest
     from ._explain import explain
     from ._export import export
     from ._future import future
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
 
 # scikit-learn takes most of a second to import: it waits until an estimator is asked for
 _LAZY = {
+    "Backtest": "_backtest",
+    "CutOffs": "_backtest",
+    "backtest": "_backtest",
     "BayesianGPLVM": "estimators",
     "GPRegressor": "estimators",
     "GPClassifier": "estimators",
@@ -72,7 +77,9 @@ _MODULES = (
 )
 
 __all__ = [
+    "Backtest",
     "BayesianGPLVM",
+    "CutOffs",
     "GPClassifier",
     "GPCountRegressor",
     "GPRegressor",
@@ -80,6 +87,7 @@ __all__ = [
     "NumericalError",
     "RobustGPRegressor",
     "__version__",
+    "backtest",
     "bayesopt",
     "data",
     "explain",

@@ -12,15 +12,23 @@ from .estimators import _frames
 _DAY = 86_400_000_000
 
 
-def _as_days(values: Any) -> Any:
-    """Days since 1970-01-01 of datetimes."""
+def as_numbers(values: Any) -> tuple[Any, bool]:
+    """Times as numbers, and whether they are dates, which become days since 1970-01-01; NaN where one is missing."""
+    if values.dtype == object:
+        try:
+            # dates of the standard library, or texts
+            values = values.astype("datetime64[us]")
+        except (TypeError, ValueError):
+            raise ValueError("X holds neither numbers nor dates: turn it into either") from None
+    if values.dtype.kind in "OUSmb":
+        raise ValueError("X holds neither numbers nor dates: turn it into either")
+    if values.dtype.kind != "M":
+        return np.asarray(values, dtype=np.float64), False
     micros = values.astype("datetime64[us]")
-    if np.isnat(micros).any():
-        raise ValueError("X has missing times: leave those rows out")
-    return micros.astype(np.int64) / _DAY
+    return np.where(np.isnat(micros), np.nan, micros.astype(np.int64) / _DAY), True
 
 
-def _as_datetimes(days: Any) -> Any:
+def as_datetimes(days: Any) -> Any:
     return np.round(days * _DAY).astype(np.int64).astype("datetime64[us]")
 
 
@@ -32,15 +40,19 @@ def _column(X: Any) -> Any:
             f"X has {len(names)} columns ({', '.join(map(str, names))}): the future of all but time is not known here; "
             "make a frame with the times of `future(X[[time]], ...)` and the other columns"
         )
-    column = X[names[0]] if names else X
-    if _zone(column) is not None:
-        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
-    values = np.asarray(column)
+    values = without_zone(X[names[0]] if names else X)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
         raise ValueError(f"X has the shape {values.shape}: give the times alone, one column")
     return values
+
+
+def without_zone(column: Any) -> Any:
+    """The values of a column; times of a zone as those of UTC."""
+    if _zone(column) is not None:
+        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+    return np.asarray(column)
 
 
 def _zone(column: Any) -> Any:
@@ -107,18 +119,11 @@ def future(X: Any, horizon: Union[int, str], step: Optional[Union[float, str]] =
     ['2024-03-31', '2024-04-30', '2024-05-31']
     """
     values = _column(_frames.checked(X))
-    if values.dtype == object:
-        try:
-            # dates of the standard library, or texts
-            values = values.astype("datetime64[us]")
-        except (TypeError, ValueError):
-            raise ValueError("X holds neither numbers nor dates: turn it into either") from None
-    if values.dtype.kind in "OUSmb":
-        raise ValueError("X holds neither numbers nor dates: turn it into either")
-    dates = values.dtype.kind == "M"
-    known = _as_days(values) if dates else np.asarray(values, dtype=np.float64)
+    known, dates = as_numbers(values)
+    if dates and np.isnan(known).any():
+        raise ValueError("X has missing times: leave those rows out")
     found = _core.future(known, dates, str(horizon), None if step is None else str(step))
-    new = _as_datetimes(found) if dates else found
+    new = as_datetimes(found) if dates else found
     names = _frames.columns_of(X)
     if not names:
         return new[:, None] if getattr(X, "ndim", 1) == 2 else new

@@ -1,5 +1,6 @@
 //! Input columns that hold no numbers: how dates and categories become numbers, and what a model remembers of it.
 
+use super::Holidays;
 use super::classes::{as_number, canonical, in_order, with_exponent};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,8 @@ pub enum Encoding {
     Number,
     /// A date or a moment as days since 1970-01-01 00:00 UTC, see [`days`](super::days).
     Date,
+    /// A date as before, and after it an input `column=holiday` for each name of a day: 1 on its days, else 0.
+    Calendar(Holidays),
     /// An input `column=category` for each category, 1 where the row has it, else 0; of two categories the second
     /// alone has one.
     OneHot(Categories),
@@ -31,9 +34,28 @@ impl Encoding {
     /// Returns the categories, where there are some.
     pub fn categories(&self) -> Option<&Categories> {
         match self {
-            Self::Number | Self::Date => None,
+            Self::Number | Self::Date | Self::Calendar(_) => None,
             Self::OneHot(all) | Self::Code(all) => Some(all),
         }
+    }
+
+    /// Says whether the column holds dates.
+    pub fn is_date(&self) -> bool {
+        matches!(self, Self::Date | Self::Calendar(_))
+    }
+
+    /// Returns the holidays, where there are some.
+    pub fn holidays(&self) -> Option<&Holidays> {
+        match self {
+            Self::Calendar(all) => Some(all),
+            _ => None,
+        }
+    }
+
+    /// Returns the inputs that a number or a date, as days, becomes.
+    pub fn of_number(&self, value: f64) -> Vec<f64> {
+        let holidays = self.holidays().map(|all| all.on(value)).unwrap_or_default();
+        std::iter::once(value).chain(holidays).collect()
     }
 }
 
@@ -67,6 +89,10 @@ impl InputColumn {
     pub fn input_names(&self) -> Vec<String> {
         match &self.encoding {
             Encoding::Number | Encoding::Date | Encoding::Code(_) => vec![self.name.clone()],
+            Encoding::Calendar(all) => {
+                let named = all.names().map(|name| format!("{}={name}", self.name));
+                std::iter::once(self.name.clone()).chain(named).collect()
+            }
             Encoding::OneHot(all) => {
                 let one = |of: usize| format!("{}={}", self.name, all.labels[of]);
                 all.one_by_one().map(one).collect()

@@ -11,6 +11,7 @@ mod block;
 mod classes;
 mod encoding;
 pub(crate) mod fingerprint;
+pub(crate) mod holidays;
 mod isolated;
 mod loaded;
 pub(crate) mod log_inputs;
@@ -33,6 +34,7 @@ pub use block::Block;
 pub use classes::Classes;
 pub use encoding::{Categories, Encoding, InputColumn, MOST_CODES, MOST_ONE_HOT};
 pub use fingerprint::Fingerprint;
+pub use holidays::{Holiday, Holidays};
 pub use isolated::Isolated;
 pub use loaded::{Loaded, duplicate_rows};
 pub use options::ReadOptions;
@@ -46,7 +48,7 @@ pub use statistics::Statistics;
 pub(crate) use tables::days_of;
 #[cfg(feature = "tables")]
 pub use tables::{
-    Blocks, EncodeOptions, Missing, Selected, Selection, ShuffledTable, Table, TableSource,
-    date_text, days, future,
+    Blocks, CutOff, CutOffOptions, CutOffs, EncodeOptions, Missing, Selected, Selection,
+    ShuffledTable, Table, TableSource, cut_offs, date_text, days, future,
 };
 pub use target_transform::TargetTransform;

@@ -76,7 +76,7 @@ impl Column {
     /// The name of a value: of a category its label.
     pub(super) fn label(&self, value: &[f64]) -> String {
         match &self.encoding {
-            Encoding::Number | Encoding::Date => value[0].to_string(),
+            Encoding::Number | Encoding::Date | Encoding::Calendar(_) => value[0].to_string(),
             Encoding::Code(all) => {
                 let label = all.labels().get(value[0] as usize);
                 label.cloned().unwrap_or_else(|| "other".into())
@@ -192,12 +192,25 @@ impl<'a> Explainer<'a> {
     }
 }
 
+/// A date and its holidays as columns of their own.
+fn apart(column: &InputColumn) -> Vec<InputColumn> {
+    match &column.encoding {
+        Encoding::Calendar(_) => {
+            let mut all: Vec<InputColumn> =
+                column.input_names().into_iter().map(InputColumn::number).collect();
+            all[0].encoding = Encoding::Date;
+            all
+        }
+        _ => vec![column.clone()],
+    }
+}
+
 /// Columns of the table, or the inputs themselves where it is not known which they come from.
 fn columns(fitted: &Fitted) -> Vec<Column> {
     let names = &fitted.input_names;
     let known: usize = fitted.columns.iter().map(|own| own.input_names().len()).sum();
-    let own = match known == names.len() {
-        true => fitted.columns.clone(),
+    let own: Vec<InputColumn> = match known == names.len() {
+        true => fitted.columns.iter().flat_map(apart).collect(),
         false => names.iter().map(InputColumn::number).collect(),
     };
     // inputs that kernels read as labels

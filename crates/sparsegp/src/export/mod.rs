@@ -339,7 +339,11 @@ impl<'a> Export<'a> {
 fn kind(column: &crate::data::InputColumn, at: usize) -> String {
     match &column.encoding {
         Encoding::Number => "number".into(),
-        Encoding::Date => "days since 1970-01-01 00:00 UTC".into(),
+        Encoding::Calendar(all) if at > 0 => {
+            let name = all.names().nth(at - 1).unwrap_or_default();
+            format!("1 on days of column `{}` that are `{name}`, else 0", column.name)
+        }
+        Encoding::Date | Encoding::Calendar(_) => "days since 1970-01-01 00:00 UTC".into(),
         Encoding::OneHot(all) => {
             let labels = all.labels();
             let of = if labels.len() == 2 { 1 } else { at };

@@ -3,6 +3,7 @@
 use super::checks::check_labels;
 use super::moments::{moments, spread};
 use super::{Dataset, FitOptions, spreads, units};
+use crate::data::holidays::inputs_of_holidays;
 use crate::data::{InMemory, Scaler};
 use crate::error::{Error, Result};
 use crate::kernels::{self, Inputs, Kernel};
@@ -91,6 +92,9 @@ pub(super) fn started_kernels(
 ) -> Result<(Vec<Box<dyn Kernel>>, f64)> {
     let (names, d) = (&dataset.input_names, dataset.source.inputs());
     let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
+    // holidays have a term of their own
+    let groups = inputs_of_holidays(&dataset.columns);
+    let inputs = Inputs { groups: &groups, ..inputs };
     let mut kernels = kernels(&options.kernel, inputs, likelihood, latents)?;
     if options.kernel_in_data_units {
         units::from_data(&mut kernels, &dataset.scaler, likelihood.latents())?;

@@ -1,6 +1,7 @@
 //! Predictions of the terms of a sum, in the data's units.
 
 use super::fitted::{Fitted, Of};
+use crate::data::holidays::inputs_of_holidays;
 use crate::error::Result;
 use crate::linalg::MatRef;
 #[cfg(doc)]
@@ -11,7 +12,7 @@ impl Fitted {
     /// Returns moments of the terms of the latent functions at inputs B×D ([`Posterior::predict_terms`]), in the data's
     /// units, those of the functions of targets that are transformed; where a target column has several latent functions, on the
     /// model's scale. The mean of the targets is part of
-    /// the mean function. On all threads.
+    /// the mean function. The effects of all holidays are the term `holidays`. On all threads.
     ///
     /// # Errors
     /// As for it.
@@ -27,6 +28,10 @@ impl Fitted {
                 own.mean.extend(more.mean);
                 own.variance.extend(more.variance);
             }
+        }
+        let holidays = inputs_of_holidays(&self.columns);
+        for term in all.iter_mut().filter(|term| !holidays.is_empty() && term.inputs == holidays) {
+            term.name = "holidays".into();
         }
         if self.own_units(Of::Latent) {
             for term in &mut all {

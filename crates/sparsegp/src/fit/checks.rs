@@ -295,7 +295,9 @@ pub(super) fn long_periods(
         for (path, param) in kernel.params() {
             let path = path.to_string();
             let longest = param.value().iter().fold(0.0_f64, |a, b| a.max(*b));
-            if param.role() == Role::Period && param.given && longest > span {
+            // those of seasons are told by the seasons
+            let of_season = param.frozen && !options.seasons.is_empty();
+            if param.role() == Role::Period && param.given && !of_season && longest > span {
                 let text = match options.kernel_in_data_units {
                     true => format!(
                         "kernel: the {path} is {:.3} times what the rows span: they do not show whether anything repeats",

@@ -2,6 +2,7 @@
 
 use super::noisy_inputs::{InputDeviations, take_deviations};
 use super::{target_transform, weights};
+use crate::data::holidays::inputs_of_holidays;
 use crate::data::shards::Shape;
 use crate::data::{
     Classes, InMemory, InputColumn, Isolated, Loaded, Scaler, ShardedRows, Shards, Source,
@@ -225,10 +226,13 @@ impl Dataset {
         };
         let statistics = loaded.statistics();
         let part = matches!(scaling, Scaling::Given(_));
-        let together = scaling.together(&loaded.input_names);
+        let mut together = scaling.together(&loaded.input_names);
+        together.extend(inputs_of_holidays(&loaded.columns));
         let scaler = {
             let classes = loaded.classes.as_ref();
-            scaling.scaler(&statistics, classes, &loaded.input_names)
+            let scaler = scaling.scaler(&statistics, classes, &loaded.input_names);
+            // the effects of all holidays have the same variance
+            scaler.without_columns(&inputs_of_holidays(&loaded.columns))
         };
         let names = Names::taken(&mut loaded, together);
         let classes = loaded.classes.take();

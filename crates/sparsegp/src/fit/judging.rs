@@ -10,6 +10,15 @@ use crate::model::Posterior;
 use crate::model::{Judgement, LeaveOneOut};
 
 impl Fitted {
+    /// Says whether predictions of observations are normal: under Gaussian noise, of a model of one layer whose inputs are known exactly
+    /// and whose targets are learnt as they are.
+    pub fn predicts_normal(&self) -> bool {
+        self.model.likelihood.as_gaussian().is_some()
+            && self.model.hidden.is_empty()
+            && self.input_deviations.is_empty()
+            && !self.scaler.is_transformed()
+    }
+
     /// Everything that scores of targets B×P are made of, in the data's own units, by one pass ([`Posterior::judge`]). `extra` as
     /// for [`Fitted::predict_with`].
     ///

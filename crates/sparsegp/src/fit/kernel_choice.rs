@@ -16,6 +16,7 @@ use super::{
     AUTO_EXACT, AUTO_WHOLE, Dataset, FitOptions, Start, checkpoint, choice, likelihood_for,
     sample_rows, seasons, series,
 };
+use crate::data::holidays::inputs_of_holidays;
 use crate::data::{Classes, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -202,7 +203,8 @@ impl Search<'_> {
     /// The scores of all candidates that could be had, the usual kernel first; none where even that is not to be had. Every
     /// change is tried on the best so far, from its values.
     fn scores(mut self) -> Result<Option<Vec<KernelScore>>> {
-        let d = self.sample.source.inputs();
+        // holidays have a term of their own
+        let d = self.sample.source.inputs() - inputs_of_holidays(&self.sample.columns).len();
         let Some(mut best) = self.plain(self.usual, self.options.pilot)? else { return Ok(None) };
         let mut all = vec![best.score.clone()];
         // training does not come from a function that bends to straight lines: the evidence has two optima. Bounds of other likelihoods
@@ -221,7 +223,7 @@ impl Search<'_> {
         }
         changes.push(Change::Plus(Term::Linear));
         match d {
-            1 if self.seasons.is_empty() => changes.push(Change::Plus(Term::Periodic)),
+            1 if !self.seasons.contains("periodic") => changes.push(Change::Plus(Term::Periodic)),
             1 => {}
             _ => changes.push(Change::Plus(Term::OfEachInput)),
         }

@@ -7,6 +7,7 @@
 use super::checks::over_decades;
 use super::target_transform::sampled_evidence;
 use super::{Dataset, FitOptions, is_automatic, sample_rows};
+use crate::data::holidays::inputs_of_holidays;
 use crate::data::log_inputs::log_unit;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -71,7 +72,8 @@ pub(super) fn obstacle(dataset: &Dataset) -> Option<&'static str> {
 fn has_values(dataset: &Dataset, options: &FitOptions) -> bool {
     let deep =
         methods::find(&options.method).is_ok_and(|entry| entry.method.architecture().is_some());
-    let inputs = Inputs::named(&dataset.input_names);
+    let groups = inputs_of_holidays(&dataset.columns);
+    let inputs = Inputs { groups: &groups, ..Inputs::named(&dataset.input_names) };
     let given = |spec: &str| match kernels::parse(spec.trim(), inputs) {
         Ok(kernel) => kernel
             .params()

@@ -393,7 +393,8 @@ fn positions(
     let mut of = Vec::with_capacity(pairs.len());
     for (at, (input, name)) in pairs.iter().enumerate() {
         let found = inputs.iter().position(|own| own == input);
-        let one = |encoding: &Encoding| matches!(encoding, Encoding::Number | Encoding::Date);
+        let one =
+            |encoding: &Encoding| *encoding == Encoding::Number || *encoding == Encoding::Date;
         let number = columns.iter().any(|c| c.name == *input && one(&c.encoding));
         let wrong = match found {
             None => {

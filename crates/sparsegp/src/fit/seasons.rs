@@ -1,9 +1,9 @@
-//! Seasons whose length is known, as terms of the kernel: `periodic` of that period, which stays.
+//! Terms of the kernel that are known beforehand: seasons, `periodic` of a period that stays, and effects of holidays.
 
-use super::{Dataset, FitOptions};
-use crate::data::Encoding;
+use super::{Dataset, FitOptions, series};
 #[cfg(feature = "tables")]
 use crate::data::days_of;
+use crate::data::holidays::inputs_of_holidays;
 use crate::error::{Error, Result, nearest};
 use crate::{methods, spec};
 use serde_json::json;
@@ -24,7 +24,7 @@ fn days_of(_: &str) -> Option<f64> {
 /// The inputs that hold dates.
 fn dates(dataset: &Dataset) -> Vec<usize> {
     let of_date = |name: &String| {
-        dataset.columns.iter().any(|own| own.name == *name && own.encoding == Encoding::Date)
+        dataset.columns.iter().any(|own| own.name == *name && own.encoding.is_date())
     };
     (0..dataset.input_names.len()).filter(|q| of_date(&dataset.input_names[*q])).collect()
 }
@@ -95,10 +95,13 @@ fn read<'a>(text: &'a str, dataset: &Dataset) -> Result<Season<'a>> {
     Ok(Season { text, input, length })
 }
 
+fn is_deep(options: &FitOptions) -> bool {
+    methods::find(&options.method).is_ok_and(|own| own.method.architecture().is_some())
+}
+
 fn all<'a>(dataset: &Dataset, options: &'a FitOptions) -> Result<Vec<Season<'a>>> {
-    let deep = methods::find(&options.method).is_ok_and(|own| own.method.architecture().is_some());
     match options.seasons.first() {
-        Some(first) if deep => Err(Error::Invalid(format!(
+        Some(first) if is_deep(options) => Err(Error::Invalid(format!(
             "season `{first}`: the layers of a deep model see no input as it is; choose a method of one layer"
         ))),
         _ => {
@@ -117,10 +120,36 @@ fn all<'a>(dataset: &Dataset, options: &'a FitOptions) -> Result<Vec<Season<'a>>
     }
 }
 
-/// The terms that the seasons of the options add to a kernel, ` + periodic(…)` for each; empty without seasons.
+/// The term of the effects of holidays, which have one variance; empty without holidays.
 ///
 /// # Errors
-/// [`Error::Invalid`] that names a season which cannot be read, or whose input is not known or is learnt from by its logarithm.
+/// [`Error::Invalid`] for a deep method.
+fn of_holidays(dataset: &Dataset, options: &FitOptions) -> Result<String> {
+    let inputs = inputs_of_holidays(&dataset.columns);
+    if inputs.is_empty() {
+        return Ok(String::new());
+    }
+    if is_deep(options) {
+        return Err(Error::Invalid(
+            "holidays: the layers of a deep model see no input as it is; choose a method of one layer".into(),
+        ));
+    }
+    if series::asked(options) {
+        return Err(Error::Invalid(format!(
+            "holidays: `{}` is for one input, and every holiday is another one: choose `exact` or a sparse method",
+            options.method
+        )));
+    }
+    let places: Vec<String> = inputs.iter().map(usize::to_string).collect();
+    Ok(format!(" + linear(active_dims=[{}])", places.join(",")))
+}
+
+/// The terms that are known beforehand: ` + periodic(…)` for each season of the options, and one for the holidays of the columns;
+/// empty without either.
+///
+/// # Errors
+/// [`Error::Invalid`] that names a season which cannot be read, or whose input is not known or is learnt from by its logarithm;
+/// for either with a deep method.
 pub(super) fn terms(dataset: &Dataset, options: &FitOptions) -> Result<String> {
     let term = |own: Season<'_>| {
         let scale = match options.kernel_in_data_units {
@@ -136,7 +165,8 @@ pub(super) fn terms(dataset: &Dataset, options: &FitOptions) -> Result<String> {
             format!("{:.9e}", own.length / scale).parse().unwrap_or(own.length / scale);
         format!(" + periodic({base}period={{value: {period}, frozen: true}})")
     };
-    Ok(all(dataset, options)?.into_iter().map(term).collect())
+    let seasons: String = all(dataset, options)?.into_iter().map(term).collect();
+    Ok(seasons + &of_holidays(dataset, options)?)
 }
 
 /// The options with these terms in their kernel, which is given.
@@ -159,13 +189,13 @@ pub(super) fn added(dataset: &Dataset, options: &FitOptions) -> Result<FitOption
     Ok(FitOptions { kernel: each.join(";"), ..options.clone() })
 }
 
-/// Says which seasons the rows are too short for.
+/// Says which seasons the rows are too short for, and on which holidays there are no rows.
 ///
 /// # Errors
 /// What reading the rows gives.
 pub(super) fn remarks(dataset: &Dataset, options: &FitOptions) -> Result<Vec<String>> {
-    let seasons = all(dataset, options)?;
-    if seasons.is_empty() {
+    let (seasons, holidays) = (all(dataset, options)?, inputs_of_holidays(&dataset.columns));
+    if seasons.is_empty() && holidays.is_empty() {
         return Ok(Vec::new());
     }
     let mut ends = vec![(f64::INFINITY, f64::NEG_INFINITY); dataset.source.inputs()];
@@ -189,5 +219,20 @@ pub(super) fn remarks(dataset: &Dataset, options: &FitOptions) -> Result<Vec<Str
             )
         })
     };
-    Ok(seasons.iter().filter_map(short).collect())
+    let mut found: Vec<String> = seasons.iter().filter_map(short).collect();
+    let absent: Vec<&String> = holidays
+        .into_iter()
+        .filter(|q| ends[*q].1 <= 0.0)
+        .map(|q| &dataset.input_names[q])
+        .collect();
+    if let Some(first) = absent.first() {
+        let more = match absent.len() {
+            1 => String::new(),
+            n => format!(" and {} more", n - 1),
+        };
+        found.push(format!(
+            "holidays: no row falls on `{first}`{more}: nothing is learnt of such days but how much holidays differ"
+        ));
+    }
+    Ok(found)
 }

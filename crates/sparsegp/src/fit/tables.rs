@@ -3,9 +3,13 @@
 use super::dataset::Names;
 use super::{Dataset, Division, Fitted, Scaling, Standardise};
 use crate::data::fingerprint::mixed;
-use crate::data::{EncodeOptions, InputColumn, Selected, Selection, Source, Table, TableSource};
+use crate::data::holidays::inputs_of_holidays;
+use crate::data::{
+    EncodeOptions, InputColumn, Selected, Selection, Source, Table, TableSource, date_text,
+};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, label_columns};
+use crate::linalg::MatRef;
 
 /// The columns asked for of a table, with how inputs that hold no numbers become some ([`Table::encode`]): one code
 /// where these kernels (as for [`Standardise::for_kernel`]) read a column as labels; `categorical` names columns whose
@@ -47,14 +51,16 @@ impl Dataset {
             ));
         }
         let part = matches!(scaling, Scaling::Given(_));
-        let together = scaling.together(&table.selected().input_names());
+        let mut together = scaling.together(&table.selected().input_names());
+        together.extend(inputs_of_holidays(&table.selected().input_columns()));
         let scaler = match scaling {
             Scaling::Own(Standardise { inputs: false, targets: false, .. }) => {
                 table.scaler().clone()
             }
             chosen => {
                 let inputs = table.selected().input_names();
-                chosen.scaler(table.statistics(), table.classes(), &inputs)
+                let scaler = chosen.scaler(table.statistics(), table.classes(), &inputs);
+                scaler.without_columns(&inputs_of_holidays(&table.selected().input_columns()))
             }
         };
         let table = table.with_scaler(scaler.clone())?;
@@ -79,6 +85,30 @@ impl Dataset {
 }
 
 impl Fitted {
+    /// Says that rows (B×D, in the data's units) are of days after the last holiday that the model knows, if some are.
+    ///
+    /// On such days there may be holidays that nobody told it of; they are predicted as days without one.
+    pub fn calendar_remark(&self, x: MatRef<'_, f64>) -> Option<String> {
+        let mut first = 0;
+        let found = self.columns.iter().find_map(|column| {
+            let own =
+                column.encoding.holidays().map(|all| (first, column, all.last() as f64 + 1.0));
+            first += column.input_names().len();
+            own
+        });
+        let (q, column, end) = found?;
+        let latest = (0..x.nrows()).map(|i| x[(i, q)]).fold(f64::NEG_INFINITY, f64::max);
+        (latest >= end).then(|| {
+            format!(
+                "the holidays that the model knows end with {}, and `{}` goes on to {}: later days are predicted as days without \
+                 a holiday; fit with a calendar that holds the days to come",
+                date_text(end - 1.0),
+                column.name,
+                date_text(latest)
+            )
+        })
+    }
+
     /// As [`Fitted::selection`], for predictions: groups of no training row are known where all kernels that read them know
     /// such ([`Kernel::open_labels`]).
     pub fn selection_of_new(&self) -> Selection {

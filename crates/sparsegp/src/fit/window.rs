@@ -1,7 +1,6 @@
 //! Where the latest rows of a series are kept and others have left: from which place on it predicts, in the data's units.
 
 use super::Fitted;
-use crate::data::Encoding;
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatRef};
 
@@ -28,7 +27,7 @@ impl Fitted {
 
     /// A value of the only input, as its table has it.
     fn place_text(&self, value: f64) -> String {
-        let date = matches!(&self.columns[..], [own] if own.encoding == Encoding::Date);
+        let date = matches!(&self.columns[..], [own] if own.encoding.is_date());
         #[cfg(feature = "tables")]
         if date {
             return crate::data::date_text(value);

@@ -117,9 +117,9 @@ pub fn build(json: &Value, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
             names.join(", ")
         )));
     };
-    let groups = groups(json, inputs);
-    let inputs =
-        if inputs.groups.is_empty() { Inputs { groups: &groups, ..inputs } } else { inputs };
+    let mut groups = groups(json, inputs);
+    groups.extend(inputs.groups);
+    let inputs = Inputs { groups: &groups, ..inputs };
     (entry.build)(Args { name: entry.name, entries, inputs })
 }
 

@@ -35,6 +35,11 @@ _PARAMETERS = """
     season : str or sequence of str, optional
         Lengths after which a term of the kernel repeats itself: ``"1y"``, ``"1w"``, ``"12h"`` of the column that holds dates, a
         number such as ``"24"`` in the units of the only input, or with the name of the input ``"day=1y"``.
+    holidays : frame or mapping, optional
+        Days with effects of their own, each an input of 0 and 1 beside the only column of dates: a frame with the columns
+        ``date`` and ``name`` (and ``before`` and ``after``, days around them that have effects too), a dict of names with
+        their dates, or a calendar of the package ``holidays``. One variance of the effects is learnt. The model keeps the
+        calendar; days after its end are predicted as days without a holiday, with a warning.
     log_inputs : str or sequence of str
         Inputs to learn from by their logarithms: names (``x0``, ``x1``, … of arrays), ``"none"``, or ``"auto"`` for positive
         ones whose values run over powers of ten, where a sample of the rows is explained better by that. Below the small end

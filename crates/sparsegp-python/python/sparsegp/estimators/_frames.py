@@ -153,16 +153,39 @@ def in_words_of_frames(text: str, name: str) -> str:
     return text
 
 
-def encoded(X: Any, kernel: str) -> Optional[tuple[list[Column], Array, list[str]]]:
-    """The columns of a frame with texts, dates or categories, its rows as numbers, and the names of these.
+def is_date(column: Column) -> bool:
+    """Whether a column holds dates, with holidays or without."""
+    encoding = column["encoding"]
+    return encoding == "date" or (isinstance(encoding, dict) and "calendar" in encoding)
+
+
+def encoded(
+    X: Any, kernel: str, holidays: Optional[str] = None
+) -> Optional[tuple[list[Column], Array, list[str]]]:
+    """The columns of a frame with texts, dates or categories, its rows as numbers, and the names of these; the only
+    date with holidays, where some are given.
 
     None where all columns hold numbers, and for anything but a frame.
 
     Raises
     ------
     ValueError
-        For texts that look like numbers or dates, or differ in nearly every row, as for a file.
+        For texts that look like numbers or dates, or differ in nearly every row, as for a file; for holidays without
+        a single column of dates.
     """
+    found = _encoded(X, kernel, holidays)
+    dates = [column["name"] for column in found[0] if is_date(column)] if found else []
+    if holidays is not None and len(dates) != 1:
+        which = (
+            f"has {len(dates)} ({', '.join(dates)})"
+            if dates
+            else "has none, as a frame of pandas or Polars has"
+        )
+        raise ValueError(f"holidays are days of the one column of X that holds dates, and X {which}")
+    return found
+
+
+def _encoded(X: Any, kernel: str, holidays: Optional[str]) -> Optional[tuple[list[Column], Array, list[str]]]:
     names = columns_of(X)
     if not names or len(X) == 0 or len(set(map(str, names))) < len(names):
         return None
@@ -200,7 +223,9 @@ def encoded(X: Any, kernel: str) -> Optional[tuple[list[Column], Array, list[str
     columns: dict[str, tuple[Column, Array]] = {}
     for name, own in texts:
         try:
-            text, found_rows = _core.encode([str(n) for n in names], [(name, own)], categorical, kernel)
+            text, found_rows = _core.encode(
+                [str(n) for n in names], [(name, own)], categorical, kernel, holidays
+            )
         except ValueError as error:
             raise ValueError(in_words_of_frames(str(error), name)) from None
         columns[name] = (json.loads(text)[0], np.array(found_rows[0], dtype=np.float64))
@@ -230,6 +255,8 @@ def _named(names: list[Any], text: str) -> Any:
 def input_names(column: Column) -> list[str]:
     """Names of the inputs that a column becomes."""
     name, encoding = column["name"], column["encoding"]
+    if isinstance(encoding, dict) and "calendar" in encoding:
+        return [name, *(f"{name}={holiday}" for holiday in encoding["calendar"])]
     if isinstance(encoding, dict) and "one-hot" in encoding:
         labels = encoding["one-hot"]
         # one of two says it all

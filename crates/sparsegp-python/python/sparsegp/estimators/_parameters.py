@@ -39,6 +39,7 @@ class Parameters(BaseEstimator):
         likelihood: LikelihoodLike = None,
         mean: Union[None, str, Mean] = None,
         season: Union[str, Sequence[str], None] = None,
+        holidays: Any = None,
         log_inputs: Union[str, Sequence[str]] = "auto",
         target_transform: str = "none",
         n_inducing: Optional[int] = None,
@@ -78,6 +79,7 @@ class Parameters(BaseEstimator):
         self.likelihood = likelihood
         self.mean = mean
         self.season = season
+        self.holidays = holidays
         self.log_inputs = log_inputs
         self.target_transform = target_transform
         self.n_inducing = n_inducing

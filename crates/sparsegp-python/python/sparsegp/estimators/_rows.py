@@ -20,6 +20,7 @@ from .. import _core
 from .._arrays import Array, aligned
 from . import _frames
 from ._arguments import kernel_text, level_of_caller
+from ._holidays import holidays_text
 from ._noisy import deviations
 from ._parameters import Parameters
 
@@ -46,7 +47,7 @@ class Rows(Parameters):
             _frames.refuse_times("y", targets)
         if reset:
             self._columns = None
-            found = _frames.encoded(X, kernel_text(self.kernel))
+            found = _frames.encoded(X, kernel_text(self.kernel), holidays_text(self.holidays))
             if found is not None:
                 columns, rows, inputs = found
                 checked = check_X_y(rows, *y, **how) if y else check_array(rows, **how)
@@ -135,6 +136,9 @@ class Rows(Parameters):
     ) -> tuple[_core.Fitted, Array]:
         """What predicts at these rows, and the rows as it takes them; means alone have no products in another precision."""
         x = self._inputs(X)
+        remark = self.fitted_.calendar_remark(x)
+        if remark is not None:
+            warnings.warn(remark, UserWarning, stacklevel=level_of_caller())
         if precision not in ("double", "mixed"):
             raise ValueError(f"precision is {precision!r}; it must be 'double' or 'mixed'")
         own = dict(self._about["input_sd"])

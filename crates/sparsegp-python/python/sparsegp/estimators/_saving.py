@@ -14,6 +14,7 @@ from ..kernels import Kernel, as_kernel
 from ..likelihoods import Likelihood, as_likelihood
 from ..means import Mean, as_mean
 from ._arguments import Path
+from ._holidays import rows_of_holidays
 from ._learnt import Learnt
 
 S = TypeVar("S", bound="Saved")
@@ -87,6 +88,8 @@ class Saved(Learnt):
                 value = [v.to_json() if isinstance(v, Kernel) else v for v in value]
             elif isinstance(value, os.PathLike):
                 value = os.fspath(value)
+            if name == "holidays":
+                value = rows_of_holidays(value)
             if name == "callback" or isinstance(value, np.random.RandomState):
                 continue
             params[name] = value

@@ -13,6 +13,7 @@ from .. import _core
 from .._arrays import aligned
 from .._progress import watching
 from ._arguments import Path, one_character, texts
+from ._holidays import rows_of_holidays
 from ._learnt import Learnt
 
 T = TypeVar("T", bound="FromTables")
@@ -127,6 +128,7 @@ class FromTables(Learnt):
             "kept_words": texts("kept_words", kept_words),
             "encoding": encoding,
             "input_sd": [] if input_sd is None else [[str(k), str(v)] for k, v in input_sd.items()],
+            "holidays": rows_of_holidays(self.holidays),
             "date_formats": [date_format] if isinstance(date_format, str) else list(date_format),
         }
         options = self._options(likelihood, self._seed())

@@ -17,11 +17,13 @@ from ._pictures import (
     plot_trace,
 )
 from ._report import report
+from ._series import plot_forecast
 
 __all__ = [
     "plot_1d",
     "plot_calibration",
     "plot_effect",
+    "plot_forecast",
     "plot_map",
     "plot_predictions",
     "plot_layers",

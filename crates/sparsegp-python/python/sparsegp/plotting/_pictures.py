@@ -7,6 +7,8 @@ from typing import Any, Optional
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..estimators._frames import is_date
+
 
 def _axes(ax: Any) -> Any:
     if ax is not None:
@@ -24,7 +26,7 @@ def _label(axis: Any, estimator: Any, input: int) -> None:
     if names is not None:
         axis.set_label_text(names[input])
         columns = estimator._about["columns"]
-        if any(column["name"] == names[input] and column["encoding"] == "date" for column in columns):
+        if any(column["name"] == names[input] and is_date(column) for column in columns):
             axis.axis_date()
 
 

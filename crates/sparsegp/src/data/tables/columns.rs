@@ -204,7 +204,7 @@ impl Selection {
         for (input, name) in &self.deviations {
             let holds = match self.encodings.get(name) {
                 None | Some(Encoding::Number) => continue,
-                Some(Encoding::Date) => "dates",
+                Some(own) if own.is_date() => "dates",
                 Some(_) => "text",
             };
             let reason = format!(

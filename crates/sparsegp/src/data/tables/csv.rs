@@ -338,7 +338,10 @@ fn encoded(
             *last = Some((field.index, code));
             Ok(field.reading.of_code(code))
         }
-        _ => plan.options.date(&field.name, text).ok_or_else(|| no_date(text)),
+        own => {
+            let days = plan.options.date(&field.name, text).ok_or_else(|| no_date(text))?;
+            Ok(own.of_date(days))
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use super::cells::{is_missing, shown};
 use super::dates::{days, no_date};
 use super::labels::listed;
+use crate::data::Holidays;
 use crate::data::encoding::{Categories, Encoding, InputColumn};
 use crate::data::options::ReadOptions;
 use std::sync::Arc;
@@ -35,7 +36,9 @@ impl InputColumn {
                 let number = plain.number(text).map(|value| vec![value]);
                 number.ok_or_else(|| format!("`{}` is not a number", shown(text)))
             }
-            Encoding::Date => days(cell).map(|value| vec![value]).ok_or_else(|| no_date(cell)),
+            own @ (Encoding::Date | Encoding::Calendar(_)) => {
+                days(cell).map(|value| own.of_number(value)).ok_or_else(|| no_date(cell))
+            }
             Encoding::Code(all) | Encoding::OneHot(all) => {
                 all.find(cell).map(|code| vec![code as f64])
             }
@@ -47,6 +50,11 @@ impl InputColumn {
         let readings = match &self.encoding {
             Encoding::Number => vec![Reading::Number],
             Encoding::Date => vec![Reading::Date],
+            Encoding::Calendar(all) => {
+                let shared = Arc::new(all.clone());
+                let one = |of| Reading::Holiday { all: shared.clone(), of };
+                std::iter::once(Reading::Date).chain((0..all.names().count()).map(one)).collect()
+            }
             Encoding::Code(all) => {
                 vec![Reading::Category { all: Arc::new(all.clone()), of: None }]
             }
@@ -80,6 +88,11 @@ pub(super) enum Reading {
     #[default]
     Number,
     Date,
+    /// 1 where the date has the name `of`, else 0.
+    Holiday {
+        all: Arc<Holidays>,
+        of: usize,
+    },
     /// 1 where the category is `of`, else 0; without `of` its code.
     Category {
         all: Arc<Categories>,
@@ -94,6 +107,19 @@ impl Reading {
             Reading::Category { of: Some(own), .. } => f64::from(u8::from(*own == code)),
             _ => code as f64,
         }
+    }
+
+    /// The number for a date as days.
+    pub fn of_date(&self, days: f64) -> f64 {
+        match self {
+            Reading::Holiday { all, of } => all.is_on(*of, days),
+            _ => days,
+        }
+    }
+
+    /// Says whether cells are dates.
+    pub fn is_date(&self) -> bool {
+        matches!(self, Reading::Date | Reading::Holiday { .. })
     }
 }
 

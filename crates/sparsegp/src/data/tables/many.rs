@@ -223,7 +223,10 @@ impl ManyReader {
                 Reading::Number => plan.options.number(value).filter(|value| value.is_finite()).ok_or_else(|| {
                     format!("is `{value}` by the name of a folder, and a number is needed; or pass `--categorical {}`", field.name)
                 }),
-                Reading::Date => plan.options.date(&field.name, value).ok_or_else(|| no_date(value)),
+                own @ (Reading::Date | Reading::Holiday { .. }) => {
+                    let days = plan.options.date(&field.name, value).ok_or_else(|| no_date(value));
+                    days.map(|days| own.of_date(days))
+                }
                 Reading::Category { all, .. } => all.find(value).map(|code| field.reading.of_code(code)),
             };
             read.map(Some).or_else(fail)

@@ -1,11 +1,13 @@
 //! Tables in files: their columns by name, and what stands in their cells (feature `tables`).
 
 mod batches;
+mod calendar;
 mod cells;
 mod charset;
 mod columns;
 mod csv;
 mod cursor;
+mod cut_offs;
 mod dates;
 mod detect;
 mod encode;
@@ -13,6 +15,7 @@ mod future;
 mod inputs;
 mod kinds;
 mod labels;
+mod lengths;
 mod many;
 mod masks;
 #[cfg(feature = "parquet")]
@@ -29,9 +32,10 @@ mod written;
 
 pub use batches::ShuffledTable;
 pub use columns::Selection;
+pub use cut_offs::{CutOff, CutOffOptions, CutOffs, cut_offs};
 pub use dates::{date_text, days};
 pub use encode::EncodeOptions;
-pub(crate) use future::days_of;
 pub use future::future;
+pub(crate) use lengths::days_of;
 pub use stream::{Blocks, TableSource};
 pub use table::{Missing, Selected, Table};

@@ -224,7 +224,7 @@ impl Table {
             read && j < numbers.len()
         };
         for (j, field) in numbers.iter().chain(&texts).enumerate() {
-            let is_date = matches!(field.reading, Reading::Date);
+            let is_date = field.reading.is_date();
             let problem = match self.kind(field.index) {
                 Some(Kind::Other(what)) => what,
                 Some(Kind::Number { date: false, .. }) if is_date => {

@@ -236,11 +236,14 @@ pub(super) fn read_encoded(
     let Reading::Category { all, .. } = &field.reading else {
         if let Kind::Number { date: true, .. } = kind {
             let (_, values) = read_numbers(plan, field, kind, reader, n)?;
-            return Ok(values.into_iter().map(|v| (!v.is_nan()).then_some(Ok(v))).collect());
+            let own = |v: f64| (!v.is_nan()).then(|| Ok(field.reading.of_date(v)));
+            return Ok(values.into_iter().map(own).collect());
         }
         let labels = read_labels(plan, field, kind, reader, first_row, n)?;
-        let date =
-            |text: String| plan.options.date(&field.name, &text).ok_or_else(|| no_date(&text));
+        let date = |text: String| match plan.options.date(&field.name, &text) {
+            Some(days) => Ok(field.reading.of_date(days)),
+            None => Err(no_date(&text)),
+        };
         return Ok(labels.into_iter().map(|cell| cell.map(date)).collect());
     };
     if !matches!(last, Some((index, _)) if *index == field.index) {
