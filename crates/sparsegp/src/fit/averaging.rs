@@ -102,7 +102,12 @@ pub(super) fn averaged(
     let rows = methods::collect(&dataset.trained_by(model.method))?;
     let rows = dataset.distinct(&rows).filter(|_| exact).unwrap_or(rows);
     let latents = model.latents(rows.y.ncols());
+    let all_equal = (0..rows.y.ncols()).any(|p| {
+        let mut own = rows.y.col_as_slice(p).iter().filter(|y| !y.is_nan());
+        own.next().is_none_or(|first| own.all(|y| y == first))
+    });
     let found = match () {
+        () if !exact && all_equal => Err("a target is constant"),
         () if exact && !rows.weights.is_empty() && !rows.extra.is_empty() => {
             Err("rows have weights and known variances of the noise")
         }

@@ -67,8 +67,11 @@ pub(super) fn mixes_constants(model: &Model, mean: &Mat<f64>) -> bool {
     model.likelihood.mixing().is_some() && is_constant(model, mean)
 }
 
-/// Whether the means of all latent functions, N×L, are constants.
+/// Whether the means of all latent functions, N×L, are constants, and nobody asked for these.
 pub(super) fn is_constant(model: &Model, mean: &Mat<f64>) -> bool {
+    if model.kernels.iter().all(|kernel| kernel.name() == "constant") {
+        return false;
+    }
     let noise = model.noise();
     let unit = if noise.is_nan() { 1.0 } else { noise.sqrt() };
     (0..mean.ncols()).all(|l| {

@@ -25,8 +25,6 @@ use crate::markov::Marginals;
 use crate::model::Model;
 use rayon::prelude::*;
 
-/// Most steps; log-concave likelihoods need some ten.
-const STEPS: usize = 200;
 /// The smallest part of a step.
 const SMALLEST: f64 = 1e-4;
 /// Precision of a site, in prior precisions, below which it counts as this much: λ₁ keeps its digits.
@@ -101,11 +99,13 @@ pub(super) struct Search {
     pub(super) least: Vec<f64>,
     /// What a step may promise at the end, in nats, beside what is a matter of rounding.
     pub(super) ended: f64,
+    /// Most steps; log-concave likelihoods need some ten.
+    pub(super) steps: usize,
 }
 
 impl Default for Search {
     fn default() -> Self {
-        Self { start: None, least: vec![0.0, f64::NEG_INFINITY], ended: 1e-10 }
+        Self { start: None, least: vec![0.0, f64::NEG_INFINITY], ended: 1e-10, steps: 200 }
     }
 }
 
@@ -161,7 +161,8 @@ pub(super) fn best(
     }
     let ended = search.ended + ENDED * before.nrows() as f64;
     for least in &search.least {
-        place.climb(&mut sites, &mut look, (&before, *least, ended), go_on)?;
+        let ends = (&before, *least, ended, search.steps);
+        place.climb(&mut sites, &mut look, ends, go_on)?;
     }
     let Look { value, a, params, .. } = look;
     Ok(Best { factors: place.factors(&sites, Some(&before)), sites, value, a, params })
@@ -212,11 +213,11 @@ impl Place<'_> {
         &self,
         sites: &mut Sites,
         look: &mut Look,
-        (prior, least, ended): (&Mat<f64>, f64, f64),
+        (prior, least, ended, steps): (&Mat<f64>, f64, f64, usize),
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         let mut rate = 1.0_f64;
-        for _ in 0..STEPS {
+        for _ in 0..steps {
             self.centre(look, sites);
             if look.promise(sites, least) <= ended {
                 break;

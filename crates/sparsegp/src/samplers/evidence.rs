@@ -33,8 +33,9 @@ use std::sync::Arc;
 /// Spread of the starts of chains about the model's hyperparameters, in what moves.
 const SPREAD: f64 = 0.3;
 
-/// What a step of the sites may promise at the end, in nats: where slopes are wanted, which differ by the root of it, and where not.
-const ENDED: (f64, f64) = (1e-9, 1e-4);
+/// What a step of the sites may promise at the end, in nats, and most steps: where slopes are wanted, which differ by the root of it,
+/// and where not. A bound that is not quite at its top is one too.
+const ENDED: [(f64, usize); 2] = [(1e-9, 60), (1e-4, 20)];
 
 /// The posterior density of hyperparameters: their evidence with their priors.
 pub(super) struct Posterior<'a> {
@@ -46,6 +47,10 @@ pub(super) struct Posterior<'a> {
     pub(super) sampled: &'a Hyperparameters,
     pub(super) cpu: Cpu,
 }
+
+/// Points of [`super::laplace`] that get weights, and rows that are few.
+const POINTS: usize = 128;
+const FEW: usize = 150;
 
 /// What moves of the hyperparameters.
 struct Evidence<'a> {
@@ -80,6 +85,20 @@ impl<'a> Posterior<'a> {
         if self.sites.is_some() { 1e-2 } else { 1e-3 }
     }
 
+    /// Points that get weights: fewer where each has a search for sites, more for so few rows that the density is no normal one.
+    pub(super) fn points(&self) -> usize {
+        match (self.sites.is_some(), self.rows.x.nrows() <= FEW) {
+            (true, _) => POINTS * 3 / 4,
+            (false, true) => 2 * POINTS,
+            (false, false) => POINTS,
+        }
+    }
+
+    /// Steps of Newton's method, at most; there the mode of θ is near that of the evidence.
+    pub(super) fn newton(&self) -> usize {
+        if self.sites.is_some() { 1 } else { 4 }
+    }
+
     /// Where the model is.
     pub(super) fn position(&self) -> Vec<f64> {
         self.sampled.coordinates.iter().map(|own| own.to_free(own.read(&self.model))).collect()
@@ -101,7 +120,7 @@ impl<'a> Posterior<'a> {
         let coordinates = &self.sampled.coordinates;
         let jacobian: f64 =
             coordinates.iter().map(|own| own.log_jacobian(own.read(&self.model))).sum();
-        let ended = if gradient.is_some() { ENDED.0 } else { ENDED.1 };
+        let ended = ENDED[usize::from(gradient.is_none())];
         let settled = match &self.sites {
             Some((method, from)) => Some(method.settle(&mut self.model, self.rows, from, ended)?),
             None => None,

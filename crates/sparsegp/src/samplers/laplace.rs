@@ -22,17 +22,12 @@ use crate::rng::{below, stream, uniform};
 use crate::variational::Variational;
 use rayon::prelude::*;
 
-/// Points that get weights, and twice as many for so few rows.
-const POINTS: usize = 128;
-const FEW: usize = 150;
 /// Components of the even mixture that they are resampled to.
 pub(crate) const COMPONENTS: usize = 32;
 /// Largest standard deviation along an eigenvector of the Hessian, in logarithms: rows say nothing beyond.
 const WIDEST: f64 = 2.0;
 /// How far a half may be stretched.
 const STRETCH: f64 = 2.0;
-/// Steps of Newton's method, at most; there the mode of θ is near that of the evidence.
-const STEPS: usize = 4;
 /// Nats that another step has to promise.
 const PROMISE: f64 = 1e-3;
 
@@ -109,7 +104,7 @@ impl Posterior<'_> {
         let mut at = self.position();
         let mut best = self.value(&at);
         let Some(mut curvature) = self.curvature(&at)? else { return Ok(None) };
-        for _ in 0..STEPS {
+        for _ in 0..self.newton() {
             let Some(gradient) = self.slopes(&at) else { return Ok(None) };
             let (values, vectors) = &curvature;
             let mut step = vec![0.0; at.len()];
@@ -215,7 +210,7 @@ pub fn integrate(model: &Model, rows: &InMemory) -> Result<Option<Integration>> 
     let mut density = Posterior::new(&model, rows, &sampled)?;
     let Some(shape) = density.shape()? else { return Ok(None) };
     // in this order systematic resampling takes its share of every part of the widest axis
-    let points = if rows.x.nrows() <= FEW { 2 * POINTS } else { POINTS };
+    let points = density.points();
     let mut proposed = shape.propose(points);
     proposed.sort_by(|a, b| a.along.total_cmp(&b.along));
     let judged: Vec<(f64, Vec<f64>, Option<Variational>)> = proposed

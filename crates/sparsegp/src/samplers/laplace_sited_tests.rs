@@ -70,7 +70,7 @@ fn slopes_of_the_density_by_sites_are_its_differences() {
         let at = density.position();
         let mut slopes = vec![0.0; at.len()];
         let value = density.at(&at, Some(&mut slopes)).unwrap();
-        assert!((value - density.at(&at, None).unwrap()).abs() < 1e-5, "{name}");
+        assert!((value - density.at(&at, None).unwrap()).abs() < 2e-3, "{name}");
         // the bound is at its top in the sites: steps from elsewhere end there too
         let method = Tvgp::of(model.method).unwrap();
         let mut plain = model.clone();

@@ -20,7 +20,7 @@ fn normal(rng: &mut ChaCha8Rng) -> f64 {
 
 /// A specification with every kernel that the registry has, in sums and products, on two inputs of which
 /// the second is a label.
-const ALL: [&str; 8] = [
+const ALL: [&str; 9] = [
     "rbf * coregion(output_dim=3, rank=2, active_dims=[1]) + white + constant",
     "matern12(active_dims=[0]) + exponential(active_dims=[0]) * linear + sum(kernels=[rbf, linear])",
     "product(kernels=[matern32, gamma_exponential(active_dims=[0])]) + polynomial(degree=2, active_dims=[0]) \
@@ -30,6 +30,7 @@ const ALL: [&str; 8] = [
     "matern52 * periodic(base=rbf(active_dims=[0]), period=0.7, form=gpflow)",
     "convolutional(image=[1, 2, 1], patch=[1, 1], weighted=true)",
     "rbf + rbf * categorical(similarity=0.4, active_dims=[1])",
+    "warped(base=matern32(active_dims=[0]), active_dims=[0])",
 ];
 
 /// A smooth function of the first input for each of three labels.

@@ -41,7 +41,7 @@ impl Prior for Dense<'_> {
 
 impl Tvgp {
     /// Gives a model the best sites for its hyperparameters, to be found from those of `start`, until a step promises no more than
-    /// `ended` nats, and returns the bound there. Precisions are not below the least of q ([`Variational::floor`]).
+    /// `ended` nats or that many steps are taken, and returns the bound there. Precisions are not below the least of q ([`Variational::floor`]).
     ///
     /// # Errors
     /// As for [`crate::methods::Method::evaluate`].
@@ -50,7 +50,7 @@ impl Tvgp {
         model: &mut Model,
         rows: &InMemory,
         start: &Variational,
-        ended: f64,
+        (ended, steps): (f64, usize),
     ) -> Result<f64> {
         self.bound.check(&*model.likelihood)?;
         self.check_mixing(model)?;
@@ -59,7 +59,7 @@ impl Tvgp {
         let matrix = |values: &[f64]| Mat::from_fn(n, latents, |i, l| values[l * n + i]);
         let first =
             Sites { first: matrix(start.first.value()), second: matrix(start.second.value()) };
-        let search = Search { start: Some(first), least: vec![q.floor], ended };
+        let search = Search { start: Some(first), least: vec![q.floor], ended, steps };
         let mut mean = Mat::zeros(n, latents);
         model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
         let prior = Dense { rows, mean, covariances: covariances(model, &rows.x, false) };
