@@ -125,6 +125,14 @@ def test_files_counts_and_classes_have_them_too(tmp_path):
     assert counts.n_features_in_ == 2
     model = GPRegressor("rbf", holidays=calendar, max_iter=10).fit_file(path, "sales", ignore=["high"])
     assert list(model.feature_names_in_) == ["day", "day=fair"]
+    # a column of dates of Parquet, and one of moments
+    pytest.importorskip("pyarrow")
+    expected = model.predict(X[15:25])
+    for name, days in (("moments", DAYS), ("dates", DAYS.date)):
+        other = tmp_path / f"{name}.parquet"
+        pd.DataFrame({"day": days, "sales": np.round(SALES / 20)}).to_parquet(other, index=False)
+        again = GPRegressor("rbf", holidays=calendar, max_iter=10).fit_file(other, "sales")
+        np.testing.assert_allclose(again.predict(X[15:25]), expected, rtol=1e-9)
     classes = GPClassifier("rbf", holidays=calendar, max_iter=5).fit(X, SALES > 215)
     assert classes.predict(X[:3]).shape == (3,)
 

@@ -95,8 +95,16 @@ impl Rows {
         let mut times: Vec<f64> = texts.iter().map(|cell| read(cell).unwrap_or(f64::NAN)).collect();
         let mut warnings = Vec::new();
         let without = times.iter().filter(|time| !time.is_finite()).count();
-        if without > 0 {
-            warnings.push(format!("{} without a time in `{name}` left out", count(without, "row")));
+        if let Some(first) = times.iter().position(|time| !time.is_finite()) {
+            let cell = match texts[first].trim() {
+                "" => "an empty cell".into(),
+                text => format!("`{text}`"),
+            };
+            warnings.push(format!(
+                "{} without a time in `{name}` left out (row {}: {cell})",
+                count(without, "row"),
+                first + 1
+            ));
         }
         let written: Vec<Vec<String>> =
             fit.target.iter().map(|target| table.texts(target)).collect::<sparsegp::Result<_>>()?;

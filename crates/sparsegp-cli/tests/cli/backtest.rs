@@ -126,7 +126,11 @@ fn times_may_be_unsorted_repeated_missing_or_numbers() {
     folder.write("wave.csv", "t,y\n".to_owned() + &rows.concat());
     let run = folder
         .ok("backtest wave.csv --target y --horizon 6 --cutoffs 4 --parts 2 --kernel rbf -o p.csv");
-    assert!(run.err.contains("1 row without a time in `t` left out"), "{}", run.err);
+    assert!(
+        run.err.contains("1 row without a time in `t` left out (row 62: an empty cell)"),
+        "{}",
+        run.err
+    );
     assert!(run.out.contains("to 3 steps") && run.out.contains("to 6 steps"), "{}", run.out);
     assert_eq!(column(&folder.read("p.csv"), "t").len(), 24);
     // a blank target is refused by its cell, or left out
