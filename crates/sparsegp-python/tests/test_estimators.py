@@ -1227,6 +1227,15 @@ def test_few_rows_average_over_hyperparameters():
         GPRegressor("rbf", method="tsvgp", hyperparameters="laplace").fit(X, y)
 
 
+def test_seasons_are_numbers_too():
+    X = np.arange(60.0)[:, None]
+    y = np.sin(2 * np.pi * X[:, 0] / 12)
+    texts = GPRegressor("rbf", season="12", max_iter=5).fit(X, y)
+    for season in (12, 12.0, [12], np.float64(12)):
+        same = GPRegressor("rbf", season=season, max_iter=5).fit(X, y)
+        np.testing.assert_array_equal(same.predict(X), texts.predict(X))
+
+
 def test_few_classes_and_counts_average_over_hyperparameters(tmp_path):
     rng = np.random.default_rng(3)
     X = rng.uniform(-2, 2, (40, 2))

@@ -32,9 +32,9 @@ _PARAMETERS = """
         Observation model: an object of :mod:`sparsegp.likelihoods` or its short form.
     mean : str or Mean, optional
         ``"zero"``, ``"constant"`` or ``"linear"``, or one of your own (:class:`sparsegp.means.Custom`).
-    season : str or sequence of str, optional
+    season : str, float or sequence of these, optional
         Lengths after which a term of the kernel repeats itself: ``"1y"``, ``"1w"``, ``"12h"`` of the column that holds dates, a
-        number such as ``"24"`` in the units of the only input, or with the name of the input ``"day=1y"``.
+        number such as ``24`` in the units of the only input, or with the name of the input ``"day=1y"``.
     holidays : frame or mapping, optional
         Days with effects of their own, each an input of 0 and 1 beside the only column of dates: a frame with the columns
         ``date`` and ``name`` (and ``before`` and ``after``, days around them that have effects too), a dict of names with

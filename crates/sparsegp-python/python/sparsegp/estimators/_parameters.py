@@ -22,6 +22,12 @@ from ._arguments import KernelLike, LikelihoodLike, Path, is_in_batches, kernel_
 P = TypeVar("P", bound="Parameters")
 
 
+def seasons(given: Union[str, float, Sequence[Union[str, float]], None]) -> list[str]:
+    """Lengths as they are written, of one or several that may be numbers."""
+    several = [] if given is None else [given] if isinstance(given, (str, int, float)) else given
+    return [own if isinstance(own, str) else repr(float(own)) for own in several]
+
+
 class Parameters(BaseEstimator):
     """The parameters of the constructor, and the options of a training that they make."""
 
@@ -38,7 +44,7 @@ class Parameters(BaseEstimator):
         method: str = "auto",
         likelihood: LikelihoodLike = None,
         mean: Union[None, str, Mean] = None,
-        season: Union[str, Sequence[str], None] = None,
+        season: Union[str, float, Sequence[Union[str, float]], None] = None,
         holidays: Any = None,
         log_inputs: Union[str, Sequence[str]] = "auto",
         target_transform: str = "none",
@@ -148,7 +154,7 @@ class Parameters(BaseEstimator):
                 for path, value in (self.initial or {}).items()
             ],
             "fixed": [self.fixed] if isinstance(self.fixed, str) else list(self.fixed),
-            "season": [self.season] if isinstance(self.season, str) else list(self.season or ()),
+            "season": seasons(self.season),
             "log_inputs": self.log_inputs
             if isinstance(self.log_inputs, str)
             else ",".join(self.log_inputs) or "none",
