@@ -122,12 +122,14 @@ const LINE: u32 = 20;
 /// Where the legend begins.
 const LEFT: i32 = 84;
 
-/// The first letters of a text that has more than these.
-fn cut(text: &str, most: usize) -> String {
-    match text.chars().count() > most {
-        true => text.chars().take(most.saturating_sub(1)).chain(['…']).collect(),
-        false => text.to_owned(),
+/// A text of at most so many letters: of a longer one, as that of a sum of many kernels, the middle is left out.
+pub fn cut(text: &str, most: usize) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    if letters.len() <= most {
+        return text.to_owned();
     }
+    let (first, last) = (most / 2, most.saturating_sub(most / 2 + 1));
+    letters[..first].iter().chain(&['…']).chain(&letters[letters.len() - last..]).collect()
 }
 
 /// Draws caption and legend at the top of a panel, and gives what is left of it.

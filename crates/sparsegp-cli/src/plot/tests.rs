@@ -387,3 +387,9 @@ fn dates_have_lines_where_months_and_years_begin() {
     assert!(!style::Ticks::Dates.places((19782.0, 19783.5), 6).is_empty());
     assert_eq!(style::Ticks::Numbers.places((0.0, 10.0), 6), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
 }
+
+#[test]
+fn long_captions_lose_their_middle() {
+    assert_eq!(super::style::cut("sales: rbf", 10), "sales: rbf");
+    assert_eq!(super::style::cut("sales: rbf + linear, 80 rows", 11), "sales… rows");
+}
