@@ -8,6 +8,7 @@
 use super::Dataset;
 use crate::likelihoods::{Likelihood, Support, Target};
 use crate::linalg::Mat;
+use crate::means::Mean;
 use crate::model::Model;
 use crate::params::Role;
 use std::f64::consts::PI;
@@ -40,9 +41,10 @@ fn end(likelihood: &dyn Likelihood, targets: &[Target]) -> Option<&'static str> 
 }
 
 /// Holds mean, variance of the kernel and parameters of the likelihood if all targets of all columns lie at an end; says so. What was given
-/// stays.
+/// stays. The mean is held from where it began: trials on these rows have moved it without end.
 pub(super) fn hold(
     model: &mut Model,
+    begun: &dyn Mean,
     dataset: &Dataset,
     targets: &[Vec<Target>],
 ) -> Option<String> {
@@ -63,9 +65,9 @@ pub(super) fn hold(
     let extra = targets.iter().flatten().next().map_or(1.0, |t| t.extra);
     let rate = |f: f64| likelihood.predict(extra, &[f], &[0.0]).0;
     let mut held = Vec::new();
-    for (path, param) in model.mean.params_mut() {
+    for ((path, param), (_, start)) in model.mean.params_mut().into_iter().zip(begun.params()) {
         if param.role() == Role::Constant && !param.given && !param.frozen {
-            let raised = param.value().iter().map(|f| {
+            let raised = start.value().iter().map(|f| {
                 let sign = if *where_ == "0" { 1.0 } else { -1.0 };
                 let up = f + sign * (RATE / START).ln();
                 let ratio = (rate(up) / rate(*f)).ln();

@@ -98,9 +98,10 @@ pub(super) fn prepare_start(
         hidden: Vec::new(),
     };
     let model = completed(model, dataset, options, (latents, &targets), &sample, &mut warnings)?;
+    let begun = model.mean.clone();
     let search = Search { dataset, options, engine, restart, known, latents, sample, rows };
     let mut start = search.best(model, choice, warnings, observer)?;
-    start.warnings.extend(certain::hold(&mut start.model, dataset, &targets));
+    start.warnings.extend(certain::hold(&mut start.model, &*begun, dataset, &targets));
     if !start.model.method.is_sparse() {
         apply(&mut start.model, options, of_points)?;
     }

@@ -90,7 +90,8 @@ fn slopes_of_the_density_by_sites_are_its_differences() {
                 - (beside(2.0 * step) - beside(-2.0 * step)))
                 / (12.0 * step);
             let error = (slopes[j] - slope).abs();
-            assert!(error < 2e-5 * (1.0 + slope.abs()), "{name} {j}: {} {slope}", slopes[j]);
+            // sites are searched for until a step promises 1e-9 nats, and slopes differ by its root
+            assert!(error < 1e-4 * (1.0 + slope.abs()), "{name} {j}: {} {slope}", slopes[j]);
         }
     }
 }
