@@ -507,7 +507,7 @@ def values_by_path(kernel, prefix=""):
     found = {}
     for i, part in enumerate(getattr(kernel, "kernels", ())):
         found.update(values_by_path(part, f"{prefix}kernels[{i}]."))
-    if isinstance(kernel, Periodic):
+    if isinstance(kernel, (Periodic, kernels.Warped)):
         found.update(values_by_path(kernel.base, f"{prefix}base."))
     names = set(kernel.get_params(deep=False)) - {
         "kernels",

@@ -317,9 +317,7 @@ fn sites_are_trained_saved_and_used() {
     // steps may be asked of `auto` and of `tvgp`
     let rows: String = (0..60).map(|i| format!("{i},{}\n", i / 7 % 3)).collect();
     folder.write("c.csv", format!("x,y\n{rows}"));
-    for (more, method) in
-        [("--hyperparameters plug-in", "tsvgp"), ("--method tvgp --missing keep", "tvgp")]
-    {
+    for (more, method) in [("", "tsvgp"), ("--method tvgp --missing keep", "tvgp")] {
         let steps = "--e-steps 3 --m-steps 5 --natural-rate 0.5 --max-iterations 10";
         let fit = format!("fit c.csv --target y --likelihood poisson {steps} {more}");
         assert_eq!(folder.json(&fit)["model"]["method"], method);

@@ -8,7 +8,6 @@
 use super::{Dataset, FitOptions, KEPT_NUMBERS};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
-use crate::likelihoods::Likelihood;
 use crate::methods;
 use crate::model::{Model, Posterior};
 use crate::samplers::{evidence, laplace, marginal};
@@ -21,7 +20,7 @@ use std::time::Instant;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hyperparameters {
-    /// [`Hyperparameters::Laplace`] for at most [`FEW`] rows of numbers or counts, else [`Hyperparameters::PlugIn`].
+    /// [`Hyperparameters::Laplace`] for at most [`FEW`] rows of exact inference, else [`Hyperparameters::PlugIn`].
     #[default]
     Auto,
     /// They take the values found by training for the truth.
@@ -34,12 +33,12 @@ pub enum Hyperparameters {
 
 impl Hyperparameters {
     /// Whether an average was asked for by name.
-    fn is_asked(self) -> bool {
+    pub(super) fn is_asked(self) -> bool {
         matches!(self, Self::Laplace | Self::Nuts)
     }
 }
 
-/// Rows up to which predictions are averaged by default.
+/// Rows up to which predictions of exact inference are averaged by default.
 pub const FEW: usize = 300;
 /// Hyperparameters up to which they are: the Hessian takes two evaluations of the evidence for each.
 const MOST: usize = 64;
@@ -50,17 +49,6 @@ fn way(model: &Model, deviations: bool) -> Option<bool> {
         "exact" if !deviations => Some(true),
         "tvgp" => Some(false),
         _ => None,
-    }
-}
-
-/// Whether predictions are to average over hyperparameters: without being asked of few rows, but not of classes, whose
-/// probabilities gain nothing, nor of mixed functions.
-pub(super) fn wanted(options: &FitOptions, likelihood: &dyn Likelihood, rows: usize) -> bool {
-    let numbers = likelihood.classes().is_none() && likelihood.mixing().is_none();
-    match options.hyperparameters {
-        Hyperparameters::PlugIn => false,
-        Hyperparameters::Auto => rows <= FEW && numbers,
-        Hyperparameters::Laplace | Hyperparameters::Nuts => true,
     }
 }
 
@@ -90,8 +78,13 @@ pub(super) fn averaged(
     observer: &mut dyn Observer,
 ) -> Result<Posterior> {
     let n = dataset.source.rows();
-    let wanted = wanted(options, &*model.likelihood, n);
     let way = way(model, dataset.deviations.is_some());
+    // by sites of all rows only where somebody asks: such a model takes up no new rows
+    let wanted = match options.hyperparameters {
+        Hyperparameters::PlugIn => false,
+        Hyperparameters::Auto => n <= FEW && way == Some(true),
+        Hyperparameters::Laplace | Hyperparameters::Nuts => true,
+    };
     let numbers: usize = model
         .params()
         .iter()

@@ -60,8 +60,8 @@ pub fn auto_rule() -> String {
          Any other likelihood; and where `exact` is out of reach, rows with weights, known noise variances or missing \
          targets: `tsvgp` on all rows up to {AUTO_WHOLE} rows, and beyond while that is estimated to cost less than \
          minibatches (up to about {other} rows with the default number of points), else `svgp` by minibatches. Where a trial \
-         on few rows shows that these points are too few for what the rows know, and where predictions average over \
-         hyperparameters: `tvgp`, which has none, for few rows; \
+         on few rows shows that these points are too few for what the rows know, and where averages over \
+         hyperparameters are asked for: `tvgp`, which has none, for few rows; \
          `vecchia` for two or three inputs with a lengthscale each, where that is estimated to cost less; or more points."
     )
 }
@@ -167,7 +167,7 @@ pub(super) struct Known<'a> {
     pub(super) nearby: bool,
     /// The inputs, where there are few enough for neighbours under any likelihood.
     pub(super) near: Option<usize>,
-    /// Whether predictions are to average over hyperparameters.
+    /// Whether averages over hyperparameters were asked for.
     pub(super) averaged: bool,
 }
 
@@ -203,7 +203,7 @@ pub(super) fn choose(options: &FitOptions, known: Known<'_>) -> Result<Choice> {
         return of("markov", 0, reason);
     }
     if !plain && whole && asked.is_none() && known.averaged {
-        let reason = "no inducing points, as predictions average over hyperparameters";
+        let reason = "no inducing points, as averages over hyperparameters were asked for";
         return of("tvgp", 0, format!("{why}; {reason}"));
     }
     if !plain {

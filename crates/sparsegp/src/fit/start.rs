@@ -10,8 +10,7 @@ use super::quiet::Quiet;
 use super::select::takes_interdomain;
 use super::trial::Trial;
 use super::{
-    Dataset, FitOptions, assumed, averaging, certain, enough, nearby, restarts, screen, series,
-    sizes,
+    Dataset, FitOptions, assumed, certain, enough, nearby, restarts, screen, series, sizes,
 };
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
@@ -150,7 +149,7 @@ fn known<'a>(
         series: series::takes(likelihood) && series::possible(dataset, &options.kernel),
         nearby: gaussian && data.is_plain() && nearby::possible(dataset, options),
         near: nearby::inputs(dataset, options).filter(|_| likelihood.as_gaussian().is_none()),
-        averaged: averaging::wanted(options, likelihood, data.rows()),
+        averaged: options.hyperparameters.is_asked(),
     }
 }
 

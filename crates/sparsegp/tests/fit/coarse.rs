@@ -2,7 +2,7 @@
 
 use crate::support::{fit, value};
 use sparsegp::data::InMemory;
-use sparsegp::fit::{Dataset, FitOptions, Fitted, Hyperparameters};
+use sparsegp::fit::{Dataset, FitOptions, Fitted};
 use sparsegp::likelihoods;
 use sparsegp::linalg::Mat;
 use sparsegp::rng::{stream, uniform};
@@ -48,11 +48,7 @@ fn rows_that_points_are_enough_for_are_left_alone() {
     let mut rng = stream(4, "few trials");
     rows.y = Mat::from_fn(110, 1, |i, _| binomial.sample(3.0, &[rows.x[(i, 0)].sin()], &mut rng));
     rows.extra = vec![3.0; 110];
-    let options = FitOptions {
-        likelihood: Some("binomial".into()),
-        hyperparameters: Hyperparameters::PlugIn,
-        ..FitOptions::default()
-    };
+    let options = FitOptions { likelihood: Some("binomial".into()), ..FitOptions::default() };
     let fitted = trained(&rows, options);
     assert!(fitted.model.method.is_sparse(), "{}", fitted.reason);
     assert!(fitted.warnings.iter().all(|text| !text.contains("too few")), "{:?}", fitted.warnings);

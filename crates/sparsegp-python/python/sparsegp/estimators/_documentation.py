@@ -115,7 +115,7 @@ _PARAMETERS = """
         What predictions do about hyperparameters that few rows leave open: take the values that training found for the
         truth (``"plug-in"``), or average over settings that stand for their posterior, about its mode (``"laplace"``, for
         the methods ``"exact"`` and ``"tvgp"``) or by chains (``"nuts"``, likewise, and many times slower). ``"auto"`` averages by ``"laplace"`` for at most
-        300 rows of numbers or counts and 64 hyperparameters. Leaving rows out and ``kernel_`` are those of the best values.
+        300 rows and 64 hyperparameters of exact inference. Leaving rows out and ``kernel_`` are those of the best values.
     precision : {"double", "mixed"}
         What products of rows are made in while a model with inducing points is trained. ``"mixed"`` takes 24 bits for them,
         which is up to twice as fast with many inducing points. Some rows are passed in both precisions before and after: where

@@ -68,7 +68,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         kind: Kind::Choice(&[
             (
                 "auto",
-                "`laplace` for at most 300 rows of numbers or counts and 64 hyperparameters, with the methods `exact` and `tvgp`; else `plug-in`",
+                "`laplace` for at most 300 rows and 64 hyperparameters of exact inference, else `plug-in`",
             ),
             ("plug-in", "Take the values that training found for the truth"),
             ("laplace", "Average over settings that stand for their posterior, about its mode"),
