@@ -257,7 +257,10 @@ def main():
     parser.add_argument("--split", type=int, default=4, help="seed of the split (default 4)")
     parser.add_argument("--only", default="", help="a part of the names of tables")
     parser.add_argument(
-        "--kind", choices=["numbers", "classes", "counts"], default="numbers", help="tables of --compare (default numbers)"
+        "--kind",
+        choices=["numbers", "classes", "counts"],
+        default="numbers",
+        help="tables of --compare (default numbers)",
     )
     parser.add_argument("--compare", nargs=3, metavar=("PARAMETER", "A", "B"), help="two values of a parameter")
     args = parser.parse_args()

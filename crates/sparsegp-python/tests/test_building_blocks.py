@@ -632,7 +632,10 @@ KERNEL_EXAMPLES = {
         active_dims="age",
     ),
     "warped": kernels.Warped(
-        RBF(0.4, 1.3), Parameter([0.7, 1.6], fixed=True), Parameter(1.4, prior=priors.Normal(1.0, 0.2)), scale=2.5
+        RBF(0.4, 1.3),
+        Parameter([0.7, 1.6], fixed=True),
+        Parameter(1.4, prior=priors.Normal(1.0, 0.2)),
+        scale=2.5,
     ),
     "linear": Linear(Parameter(0.4, prior=priors.Normal(0.3, 0.8)), ard=True),
     "constant": Constant(0.7),
