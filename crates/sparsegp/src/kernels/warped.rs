@@ -460,9 +460,8 @@ mod tests {
                 "{path}"
             );
         }
-        let of = |path: &str| {
-            own.params().into_iter().find(|(own, _)| own.to_string() == path).unwrap().1.clone()
-        };
+        let of =
+            |path: &str| own.params().into_iter().find(|(own, _)| own == path).unwrap().1.clone();
         assert!(of("a").prior.is_none() && of("b").prior.is_some());
         assert!(!of("scale").frozen && of("location").frozen);
     }

@@ -29,7 +29,7 @@ pub(super) fn matrices(posterior: &Posterior) -> Vec<(&'static str, Mat<f64>)> {
         let (n, latents) = (q.points(), q.latents());
         let value = |r: usize, i: usize| {
             let (own, l) = (&sites[r / (2 * latents)], r % latents);
-            let param = if r / latents % 2 == 0 { &own.first } else { &own.second };
+            let param = if (r / latents).is_multiple_of(2) { &own.first } else { &own.second };
             param.value()[l * n + i]
         };
         found.push((SITES, Mat::from_fn(sites.len() * 2 * latents, n, value)));
