@@ -52,18 +52,27 @@ fn build(args: Args<'_>) -> Result<Box<dyn Kernel>> {
     let base = build_kernel(args.get("base").unwrap_or(&usual), args.inputs)?;
     let (dims, dims_given) = args.active_dims()?;
     let count = dims.len();
+    let says = |name: &str, what: &str| {
+        args.get(name).and_then(Value::as_object).is_some_and(|own| own.contains_key(what))
+    };
     let bend = |name: &str| -> Result<Param> {
-        let mut param = Param::positive_vector(vec![1.0; count]);
-        param.prior = Some(Prior::LogNormal { loc: 0.0, scale: SPREAD });
-        args.read(name, &mut param)?;
+        let mut param = args.positive(name, Some(count), true)?;
+        if !says(name, "prior") {
+            param.prior = Some(Prior::LogNormal { loc: 0.0, scale: SPREAD });
+        }
         Ok(param)
     };
     let (a, b) = (bend("a")?, bend("b")?);
-    let mut location = Param::with(vec![0.0; count], Shape::Vector(count), Transform::Identity);
-    let mut scale = Param::positive_vector(vec![1.0; count]);
-    (location.frozen, scale.frozen) = (true, true);
+    let mut scale = args.positive("scale", Some(count), true)?;
+    let value = args.get("location").map(|own| own.get("value").unwrap_or(own));
+    let mut location = match value {
+        Some(Value::Number(_)) => Param::with(vec![0.0], Shape::Scalar, Transform::Identity),
+        _ => Param::with(vec![0.0; count], Shape::Vector(count), Transform::Identity),
+    };
     args.read("location", &mut location)?;
-    args.read("scale", &mut scale)?;
+    for (name, param) in [("location", &mut location), ("scale", &mut scale)] {
+        param.frozen |= !says(name, "frozen");
+    }
     Ok(Box::new(Warped { base, a, b, location, scale, dims, dims_given }))
 }
 
