@@ -54,7 +54,7 @@ fn varied(name: &str) -> (Value, Value) {
         "thin" => alone(json!(2)),
         "law" => alone(json!("fitc")),
         "pilot" => alone(json!(10)),
-        "hyperparameters" => alone(json!("plug-in")),
+        "hyperparameters" => (json!("laplace"), json!({ "hyperparameters": "plug-in" })),
         "precision" => alone(json!("mixed")),
         "restarts" => alone(json!(1)),
         "optimiser" => alone(json!("adam")),
