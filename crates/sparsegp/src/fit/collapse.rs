@@ -67,7 +67,7 @@ pub(super) fn mixes_constants(model: &Model, mean: &Mat<f64>) -> bool {
     model.likelihood.mixing().is_some() && is_constant(model, mean)
 }
 
-/// Whether the means of all latent functions, N×L, are constants, and nobody asked for these.
+/// Whether the means of all latent functions, N×L, are constants that were not asked for by name.
 pub(super) fn is_constant(model: &Model, mean: &Mat<f64>) -> bool {
     if model.kernels.iter().all(|kernel| kernel.name() == "constant") {
         return false;

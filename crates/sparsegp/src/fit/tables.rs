@@ -87,7 +87,7 @@ impl Dataset {
 impl Fitted {
     /// Says that rows (B×D, in the data's units) are of days after the last holiday that the model knows, if some are.
     ///
-    /// On such days there may be holidays that nobody told it of; they are predicted as days without one.
+    /// On such days there may be holidays that its calendar lacks; they are predicted as days without one.
     pub fn calendar_remark(&self, x: MatRef<'_, f64>) -> Option<String> {
         let mut first = 0;
         let found = self.columns.iter().find_map(|column| {

@@ -1,7 +1,8 @@
 //! Hyperparameters under their log evidence: f is integrated out. For Gaussian noise it is drawn exactly given each of them.
 //!
 //! Under another likelihood the evidence is the variational bound at the best sites of all rows ([`Tvgp`]): p(θ) exp(bound(θ)) is,
-//! up to a constant, the best q(θ) where q(f, θ) = q(f | θ) q(θ) and q(f | θ) is normal.
+//! up to a constant, the best q(θ) where q(f, θ) = q(f | θ) q(θ) and q(f | θ) is normal (the bound on log p(y) is then
+//! E_q(θ)[bound(θ)] − KL(q(θ) ‖ p(θ)), as in Bishop 2006, §10.1).
 //!
 //! Where noise is small, whitened f and hyperparameters depend on each other closely, and chains of both
 //! ([`super::everything`]) hardly move. Given θ, with z₀ ~ N(0, I) and e ~ N(0, Σ), z = z₀ + Lᵀ(LLᵀ + Σ)⁻¹(y − m − Lz₀ − e) is a
@@ -85,7 +86,7 @@ impl<'a> Posterior<'a> {
         if self.sites.is_some() { 1e-2 } else { 1e-3 }
     }
 
-    /// Points that get weights: fewer where each has a search for sites, more for so few rows that the density is no normal one.
+    /// Points that get weights: fewer where each has a search for sites, more for so few rows that the density is far from normal.
     pub(super) fn points(&self) -> usize {
         match (self.sites.is_some(), self.rows.x.nrows() <= FEW) {
             (true, _) => POINTS * 3 / 4,

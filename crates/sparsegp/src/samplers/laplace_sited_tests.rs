@@ -36,7 +36,7 @@ fn rows(n: usize, inputs: usize, target: impl Fn(f64, f64) -> f64) -> InMemory {
     InMemory::new(x, y).unwrap()
 }
 
-/// Gives every parameter that moves a prior of its own.
+/// Gives every parameter that moves a prior.
 fn with_priors(model: &mut Model) {
     let mut count = 0.0;
     model.visit_mut(&mut |_, param| {

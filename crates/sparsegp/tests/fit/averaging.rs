@@ -174,7 +174,7 @@ fn counts(n: usize, seed: u64) -> (Mat<f64>, Mat<f64>) {
     (x, y)
 }
 
-/// Under other likelihoods every setting has a q of its own; the mixture is that of models with these.
+/// Under other likelihoods every setting has its own q; the mixture is that of models with these.
 #[test]
 fn other_likelihoods_are_averaged_by_sites_of_all_rows() {
     let folder = tempfile::tempdir().expect("a folder");
