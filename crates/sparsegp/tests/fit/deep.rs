@@ -380,3 +380,18 @@ fn rows_put_aside_end_the_training_and_the_best_state_is_kept() {
     let own = own.expect("densities").iter().sum::<f64>() / 60.0;
     assert!((own - best).abs() < 1e-10 * (1.0 + best.abs()), "{own} {best}");
 }
+
+/// What every fit says of rows is said of layers too, such as an input over powers of ten.
+#[test]
+fn what_rows_show_is_said_of_layers_too() {
+    let mut odd = rows(200, 1);
+    for i in 0..200 {
+        odd.x[(i, 0)] = (0.6 * odd.x[(i, 0)]).exp();
+    }
+    for (rows, expected) in [(odd, 1), (rows(200, 1), 0)] {
+        let dataset = Dataset::from_rows(rows, true).expect("a table");
+        let fitted = fit(&dataset, &options("deep", 2)).expect("a deep model");
+        let said = fitted.warnings.iter().filter(|text| text.contains("powers of ten")).count();
+        assert_eq!(said, expected, "{:?}", fitted.warnings);
+    }
+}

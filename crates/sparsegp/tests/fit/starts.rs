@@ -228,3 +228,27 @@ fn nothing_is_tried_where_every_hyperparameter_is_known() {
     let some = fit(&rows, &options(&known[..1], 1000)).expect("a fit");
     assert!(judged(&some) > 1);
 }
+
+/// Without a pilot nobody looks at starts, but what has ended as a constant is said all the same.
+#[test]
+fn constants_are_said_without_a_pilot() {
+    let mut rng = stream(8, "a trend");
+    let x = Mat::from_fn(60, 1, |_, _| 6.0 * uniform(&mut rng));
+    let y = Mat::from_fn(60, 1, |i, _| 4.0 + 2.5 * x[(i, 0)] + 0.3 * normal(&mut rng));
+    let rows = InMemory::new(x, y).expect("rows");
+    let dataset = Dataset::from_rows(rows, true).expect("a table");
+    for (kernel, constant) in [
+        (
+            r#"{"type": "rbf", "lengthscales": {"value": 1e5, "frozen": true}, "variance": {"value": 1.0, "frozen": true}}"#,
+            true,
+        ),
+        ("rbf(lengthscales=1.3)", false),
+        // asked for by name
+        ("constant", false),
+    ] {
+        let options = FitOptions { kernel: kernel.into(), pilot: 0, ..FitOptions::default() };
+        let fitted = fit(&dataset, &options).expect("a fit");
+        let said = fitted.warnings.iter().any(|text| text.contains("the model is a constant"));
+        assert_eq!(said, constant, "{kernel}: {:?}", fitted.warnings);
+    }
+}
