@@ -4,7 +4,7 @@ use crate::fail::{Fail, Result};
 use crate::kind;
 use clap::ValueEnum;
 use sparsegp::Error;
-use sparsegp::data::{Block, Classes, Mask, Missing, Selected, Selection, Table};
+use sparsegp::data::{Block, Classes, Fill, Mask, Missing, Selected, Selection, Table};
 use sparsegp::fit::{Dataset, Fitted, Purpose, Scaling};
 use sparsegp::likelihoods::{Likelihood, Target};
 use std::path::Path;
@@ -64,13 +64,33 @@ pub enum MissingInFit {
     Drop,
     /// Keep rows of which a target is missing (svgp methods): with several targets the others count
     Keep,
+    /// Fill missing inputs: a number or date by the mean of its column, a category by one more category. Rows without a
+    /// target are left out. The model fills the same columns of rows to predict
+    Mean,
+    /// The same, with an input COLUMN=missing beside every such column of numbers or dates, 1 where the cell is missing
+    Indicator,
+    /// Missing categories are one more category; missing numbers are refused
+    Category,
+}
+
+impl MissingInFit {
+    /// How missing inputs are filled, if they are.
+    pub fn fill(self) -> Option<Fill> {
+        match self {
+            MissingInFit::Refuse | MissingInFit::Drop | MissingInFit::Keep => None,
+            MissingInFit::Mean => Some(Fill::Mean),
+            MissingInFit::Indicator => Some(Fill::Indicator),
+            MissingInFit::Category => Some(Fill::Category),
+        }
+    }
 }
 
 impl From<MissingInFit> for Missing {
     fn from(choice: MissingInFit) -> Self {
         match choice {
-            MissingInFit::Refuse => Missing::Refuse,
-            MissingInFit::Drop => Missing::Drop,
+            MissingInFit::Refuse | MissingInFit::Category => Missing::Refuse,
+            // with inputs filled, what is missing is a target or a weight
+            MissingInFit::Drop | MissingInFit::Mean | MissingInFit::Indicator => Missing::Drop,
             MissingInFit::Keep => Missing::Keep,
         }
     }
@@ -100,6 +120,8 @@ pub struct Opened {
     pub test: Option<Selected>,
     /// Which rows of the file are test rows, and which are kept aside.
     pub masks: (Option<Arc<Mask>>, Option<Arc<Mask>>),
+    /// Input columns whose missing cells are filled, with how many these are.
+    pub filled: Vec<(String, usize)>,
 }
 
 /// An error of the library that does not name the file itself.
@@ -118,10 +140,11 @@ pub fn open(
     split: &Split,
 ) -> Result<Opened> {
     let all = table.select(selection)?.missing(missing);
+    let opened = |table, train, test, masks| {
+        Ok(Opened { table, train, aside: None, test, masks, filled: Vec::new() })
+    };
     let mask = match split {
-        Split::None => {
-            return Ok(Opened { table, train: all, aside: None, test: None, masks: (None, None) });
-        }
+        Split::None => return opened(table, all, None, (None, None)),
         Split::Random(fraction, seed) => {
             let rows = all.count_rows()?;
             Mask::random(rows, *fraction, *seed).map_err(|e| in_file(table.path(), e))?
@@ -130,14 +153,13 @@ pub fn open(
         Split::Given(learnt, tested) => {
             let test = all.clone().rows_where(tested.clone(), true);
             let train = all.rows_where(learnt.clone(), true);
-            let masks = (Some(tested.clone()), None);
-            return Ok(Opened { table, train, aside: None, test: Some(test), masks });
+            return opened(table, train, Some(test), (Some(tested.clone()), None));
         }
     };
     let mask = Arc::new(mask);
     let test = all.clone().rows_where(mask.clone(), true);
     let masks = (Some(mask.clone()), None);
-    Ok(Opened { table, train: all.rows_where(mask, false), aside: None, test: Some(test), masks })
+    opened(table, all.rows_where(mask, false), Some(test), masks)
 }
 
 impl Opened {

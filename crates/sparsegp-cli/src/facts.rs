@@ -3,7 +3,7 @@
 use crate::format::{count, number, numbers, seconds};
 use crate::kind::{labels, option_of};
 use crate::report::{aligned, epochs, kernel_names, likelihood_name, objective_name};
-use sparsegp::data::{Encoding, InputColumn};
+use sparsegp::data::{Categories, Encoding, InputColumn, date_text};
 use sparsegp::fit::Fitted;
 use sparsegp::linalg::Precision;
 use sparsegp::metrics::Mixing;
@@ -240,12 +240,22 @@ fn columns_text(columns: &[InputColumn]) -> String {
             let names: Vec<String> = all.names().map(String::from).collect();
             format!("{} (days since 1970-01-01, with the holidays {})", column.name, listed(&names))
         }
-        Encoding::OneHot(all) => {
-            format!("{} (one of {})", column.name, listed(all.labels()))
+        Encoding::OneHot(all) => format!("{} (one of {})", column.name, listed(&shown(all))),
+        Encoding::Code(all) => format!("{} (codes of {})", column.name, listed(&shown(all))),
+        Encoding::Filled(own) => {
+            let value = match own.date {
+                true => date_text(own.value),
+                false => number(own.value, 4),
+            };
+            format!("{} ({value} where it is missing)", column.name)
         }
-        Encoding::Code(all) => format!("{} (codes of {})", column.name, listed(all.labels())),
     };
     columns.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// Categories as a person reads them.
+fn shown(all: &Categories) -> Vec<String> {
+    (0..all.labels().len()).map(|code| all.shown(code).to_owned()).collect()
 }
 
 /// The first of some labels.

@@ -132,6 +132,11 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
     if dropped > 0 {
         notes.push(format!("{} with missing numbers left out", count(dropped, "row")));
     }
+    if !opened.filled.is_empty() {
+        let of = |(name, missing): &(String, usize)| format!("`{name}` ({missing})");
+        let all: Vec<String> = opened.filled.iter().map(of).collect();
+        notes.push(format!("missing cells are filled in {}", all.join(", ")));
+    }
     if dataset.repeated > 0 {
         notes.push(format!(
             "{} the same inputs as an earlier row; they count as repeated observations",
@@ -246,6 +251,7 @@ fn open(
     if labels {
         selection = selection.categorical();
     }
+    let mut filled = Vec::new();
     if from.is_none() {
         let kernels = args.settings.text("kernel").unwrap_or_default();
         selection = encoded(&table, &selection, kernels, &args.categorical)?;
@@ -253,8 +259,12 @@ fn open(
             let holidays = Holidays::of_table(&args.table.open(path)?)?;
             selection = table.with_holidays(selection, &holidays)?;
         }
+        if let Some(how) = args.missing.fill() {
+            (selection, filled) = table.filled(&selection, how)?;
+        }
     }
     let mut opened = data::open(table, &selection, args.missing.into(), split)?;
+    opened.filled = filled;
     if let Some(fraction) = args.settings.number("early_stopping") {
         opened.put_aside(fraction, split, args.settings.seed())?;
     }

@@ -84,6 +84,7 @@ fn time(fitted: &Fitted) -> Result<(String, bool)> {
     match column.encoding {
         Encoding::Date | Encoding::Calendar(_) => Ok((column.name.clone(), true)),
         Encoding::Number => Ok((column.name.clone(), false)),
+        Encoding::Filled(own) => Ok((column.name.clone(), own.date)),
         _ => Err(Fail::usage(format!(
             "a forecast is for models of time; the input `{}` is one of categories",
             column.name

@@ -28,6 +28,8 @@ mod embed;
 mod explain;
 #[path = "cli/export.rs"]
 mod export;
+#[path = "cli/filling.rs"]
+mod filling;
 #[path = "cli/follow.rs"]
 mod follow;
 #[path = "cli/forecast.rs"]

@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use sparsegp::Error;
 use sparsegp::data::{
-    Classes, EncodeOptions, Encoding, Holiday, Holidays, InMemory, InputColumn, Loaded, Sample,
-    Scaler,
+    Classes, EncodeOptions, Encoding, Fill, Holiday, Holidays, InMemory, InputColumn, Loaded,
+    Missing, Sample, Scaler,
 };
 use sparsegp::fit::{Dataset, Purpose, Scaling, Standardise, UpdateOptions};
 use sparsegp::kernels::label_columns;
@@ -127,15 +127,50 @@ pub fn future<'py>(
     Ok(PyArray1::from_vec(py, found))
 }
 
+/// What becomes of missing cells, by the word for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MissingCells {
+    #[default]
+    Refuse,
+    Drop,
+    Keep,
+    Mean,
+    Indicator,
+    Category,
+}
+
+impl MissingCells {
+    /// How missing inputs are filled, if they are.
+    pub fn fill(self) -> Option<Fill> {
+        match self {
+            Self::Refuse | Self::Drop | Self::Keep => None,
+            Self::Mean => Some(Fill::Mean),
+            Self::Indicator => Some(Fill::Indicator),
+            Self::Category => Some(Fill::Category),
+        }
+    }
+
+    /// What becomes of rows in which a number is missing.
+    pub fn of_rows(self) -> Missing {
+        match self {
+            Self::Refuse | Self::Category => Missing::Refuse,
+            Self::Drop | Self::Mean | Self::Indicator => Missing::Drop,
+            Self::Keep => Missing::Keep,
+        }
+    }
+}
+
 /// What columns of texts in a frame become: their encodings as JSON, and the numbers of every row.
 #[pyfunction]
-#[pyo3(signature = (names, texts, categorical, kernel, holidays=None))]
+#[pyo3(signature = (names, texts, categorical, kernel, holidays=None, fill=None))]
 pub fn encode(
     names: Vec<String>,
     texts: Vec<(String, Vec<String>)>,
     categorical: Vec<String>,
     kernel: &str,
     holidays: Option<&str>,
+    fill: Option<&str>,
 ) -> PyResult<(String, Vec<Vec<Vec<f64>>>)> {
     let invalid = |text: String| PyValueError::new_err(text);
     let labels = label_columns(kernel, &names);
@@ -145,12 +180,17 @@ pub fn encode(
         Some(text) => Some(Holidays::new(read_json::<Vec<Holiday>>(text)?).map_err(exception)?),
         None => None,
     };
+    let fill: Option<MissingCells> =
+        fill.map(|own| read_json(&format!("\"{own}\""))).transpose()?;
     let (mut columns, mut numbers) = (Vec::new(), Vec::new());
     for (name, cells) in &texts {
         let mut column = InputColumn::of_texts(name, cells, &options)
             .map_err(|error| invalid(error.to_string()))?;
         if let (Some(holidays), Encoding::Date) = (&holidays, &column.encoding) {
             column.encoding = Encoding::Calendar(holidays.clone());
+        }
+        if let Some(how) = fill.and_then(MissingCells::fill) {
+            column = column.filled(cells, how).map_err(|error| invalid(error.to_string()))?;
         }
         let rows = cells.iter().enumerate().map(|(row, cell)| {
             let refuse = |reason| invalid(format!("row {row}, column `{name}`: {reason}"));

@@ -2,7 +2,7 @@
 
 use crate::arrays::owned;
 use crate::errors::read_json;
-use crate::fit::{likelihood, purpose, reply, scaling, yes};
+use crate::fit::{MissingCells, likelihood, purpose, reply, scaling, yes};
 use crate::fitted::Fitted;
 use crate::training::Options;
 use crate::watch::watched;
@@ -10,9 +10,7 @@ use numpy::PyReadonlyArray2;
 use pyo3::prelude::*;
 use serde::Deserialize;
 use sparsegp::Error;
-use sparsegp::data::{
-    Classes, Holiday, Holidays, Mask, Missing, ReadOptions, Selected, Selection, Table,
-};
+use sparsegp::data::{Classes, Holiday, Holidays, Mask, ReadOptions, Selected, Selection, Table};
 use sparsegp::fit::{Dataset, Scaling, encoded};
 use sparsegp::inducing::select::Selection as Chosen;
 use std::sync::Arc;
@@ -42,8 +40,9 @@ struct FileColumns {
     /// Whether the file is read again and again; by default where it is large.
     #[serde(default)]
     stream: Option<bool>,
+    /// What becomes of missing cells.
     #[serde(default)]
-    drop_missing: bool,
+    missing: MissingCells,
     #[serde(default = "yes")]
     standardise: bool,
     /// Input columns that hold categories, whatever they look like.
@@ -134,7 +133,6 @@ pub fn fit_table(
     let options: Options = read_json(options)?;
     let columns: FileColumns = read_json(columns)?;
     let (selection, written) = (columns.selection(), columns.reading());
-    let missing = if columns.drop_missing { Missing::Drop } else { Missing::Refuse };
     let by_points = points.is_some();
     let mut fit_options = options.fit_options(points.as_ref().map(owned))?;
     let outcome = watched(py, callback.as_ref(), |engine, observer| {
@@ -147,7 +145,10 @@ pub fn fit_table(
         if let Some(holidays) = columns.holidays.clone() {
             selection = table.with_holidays(selection, &Holidays::new(holidays)?)?;
         }
-        let mut all = table.select(&selection)?.missing(missing);
+        if let Some(how) = columns.missing.fill() {
+            selection = table.filled(&selection, how)?.0;
+        }
+        let mut all = table.select(&selection)?.missing(columns.missing.of_rows());
         if !columns.levels.is_empty() {
             all = all.classes(Classes::levels(&columns.levels)?);
         }

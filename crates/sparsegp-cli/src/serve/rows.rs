@@ -27,7 +27,7 @@ fn missing() -> String {
 /// The numbers of a cell.
 fn numbers(column: &InputColumn, value: &Value) -> Result<Vec<f64>, String> {
     match (value, &column.encoding) {
-        (Value::Null, _) => Err(missing()),
+        (Value::Null, _) => column.numbers("").map_err(|_| missing()),
         (Value::Number(number), Encoding::Number) => {
             number.as_f64().map(|v| vec![v]).ok_or_else(|| format!("`{number}` is not a number"))
         }
@@ -118,13 +118,14 @@ impl Columns {
         let one = |column: &InputColumn| {
             let mut own = serde_json::json!({ "name": column.name });
             own["kind"] = match &column.encoding {
-                Encoding::Number => "number",
-                Encoding::Date | Encoding::Calendar(_) => "date",
                 Encoding::OneHot(_) | Encoding::Code(_) => "category",
+                own if own.is_date() => "date",
+                _ => "number",
             }
             .into();
             if let Some(all) = column.encoding.categories() {
-                own["levels"] = serde_json::json!(all.labels());
+                let shown = (0..all.labels().len()).map(|code| all.shown(code));
+                own["levels"] = serde_json::json!(shown.collect::<Vec<_>>());
             }
             own
         };

@@ -325,6 +325,7 @@ def encode(
     categorical: list[str],
     kernel: str,
     holidays: Optional[str] = None,
+    fill: Optional[str] = None,
 ) -> tuple[str, list[list[list[float]]]]: ...
 def go_on(
     fitted: Fitted,

@@ -28,20 +28,41 @@ pub enum Encoding {
     OneHot(Categories),
     /// The place of the category among all, 0, 1, …: for kernels that read labels.
     Code(Categories),
+    /// A number or a date, which is missing in some rows.
+    Filled(Filled),
+}
+
+/// What takes the place of missing cells of a column of numbers or dates.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Filled {
+    /// The number, or the date as days.
+    pub value: f64,
+    /// Whether the column holds dates.
+    pub date: bool,
+    /// Whether an input `column=missing` follows: 1 where the cell is missing, else 0.
+    pub indicator: bool,
+}
+
+impl Filled {
+    /// Returns the inputs of a cell, `None` where it is missing.
+    pub fn inputs(&self, value: Option<f64>) -> Vec<f64> {
+        let gap = self.indicator.then_some(f64::from(u8::from(value.is_none())));
+        std::iter::once(value.unwrap_or(self.value)).chain(gap).collect()
+    }
 }
 
 impl Encoding {
     /// Returns the categories, where there are some.
     pub fn categories(&self) -> Option<&Categories> {
         match self {
-            Self::Number | Self::Date | Self::Calendar(_) => None,
+            Self::Number | Self::Date | Self::Calendar(_) | Self::Filled(_) => None,
             Self::OneHot(all) | Self::Code(all) => Some(all),
         }
     }
 
     /// Says whether the column holds dates.
     pub fn is_date(&self) -> bool {
-        matches!(self, Self::Date | Self::Calendar(_))
+        matches!(self, Self::Date | Self::Calendar(_) | Self::Filled(Filled { date: true, .. }))
     }
 
     /// Returns the holidays, where there are some.
@@ -54,6 +75,9 @@ impl Encoding {
 
     /// Returns the inputs that a number or a date, as days, becomes.
     pub fn of_number(&self, value: f64) -> Vec<f64> {
+        if let Self::Filled(own) = self {
+            return own.inputs(Some(value));
+        }
         let holidays = self.holidays().map(|all| all.on(value)).unwrap_or_default();
         std::iter::once(value).chain(holidays).collect()
     }
@@ -94,15 +118,22 @@ impl InputColumn {
                 std::iter::once(self.name.clone()).chain(named).collect()
             }
             Encoding::OneHot(all) => {
-                let one = |of: usize| format!("{}={}", self.name, all.labels[of]);
+                let one = |of: usize| format!("{}={}", self.name, all.shown(of));
                 all.one_by_one().map(one).collect()
+            }
+            Encoding::Filled(own) => {
+                let gap = own.indicator.then(|| format!("{}={MISSING}", self.name));
+                std::iter::once(self.name.clone()).chain(gap).collect()
             }
         }
     }
 }
 
+/// The name of the category of missing cells, and of the input that says which cells are missing.
+const MISSING: &str = "missing";
+
 /// The categories of a column, in their natural order: by value if all are numbers, else as texts. They are compared
-/// as the labels of [`Classes`](super::Classes) are.
+/// as the labels of [`Classes`](super::Classes) are. An empty label is that of missing cells.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<String>", into = "Vec<String>")]
 pub struct Categories {
@@ -124,6 +155,29 @@ impl Categories {
     /// In the order of their codes.
     pub fn labels(&self) -> &[String] {
         &self.labels
+    }
+
+    /// Returns the label of a code as a person reads it, which is not empty.
+    pub fn shown(&self, code: usize) -> &str {
+        match self.labels[code].as_str() {
+            "" if self.codes.contains_key(MISSING) => "(missing)",
+            "" => MISSING,
+            own => own,
+        }
+    }
+
+    /// Returns the code of missing cells, where they are a category.
+    pub fn missing(&self) -> Option<usize> {
+        self.codes.get("").copied()
+    }
+
+    /// Returns these categories, and that of missing cells.
+    ///
+    /// # Errors
+    /// None: there is a category.
+    pub fn with_missing(&self) -> Result<Self> {
+        let all = self.labels.iter().map(String::as_str);
+        Ok(Self { open: self.open, ..Self::new(all.chain([""]))? })
     }
 
     /// The code of a category.

@@ -32,7 +32,7 @@ mod tests;
 pub use batches::{Batches, Minibatch, Position, ShuffledInMemory, ShuffledShards};
 pub use block::Block;
 pub use classes::Classes;
-pub use encoding::{Categories, Encoding, InputColumn, MOST_CODES, MOST_ONE_HOT};
+pub use encoding::{Categories, Encoding, Filled, InputColumn, MOST_CODES, MOST_ONE_HOT};
 pub use fingerprint::Fingerprint;
 pub use holidays::{Holiday, Holidays};
 pub use isolated::Isolated;
@@ -48,7 +48,7 @@ pub use statistics::Statistics;
 pub(crate) use tables::days_of;
 #[cfg(feature = "tables")]
 pub use tables::{
-    Blocks, CutOff, CutOffOptions, CutOffs, EncodeOptions, Missing, Selected, Selection,
+    Blocks, CutOff, CutOffOptions, CutOffs, EncodeOptions, Fill, Missing, Selected, Selection,
     ShuffledTable, Table, TableSource, cut_offs, date_text, days, future,
 };
 pub use target_transform::TargetTransform;

@@ -76,18 +76,19 @@ impl Column {
     /// The name of a value: of a category its label.
     pub(super) fn label(&self, value: &[f64]) -> String {
         match &self.encoding {
-            Encoding::Number | Encoding::Date | Encoding::Calendar(_) => value[0].to_string(),
             Encoding::Code(all) => {
-                let label = all.labels().get(value[0] as usize);
-                label.cloned().unwrap_or_else(|| "other".into())
+                let code = value[0] as usize;
+                let known = (code < all.labels().len()).then(|| all.shown(code).to_owned());
+                known.unwrap_or_else(|| "other".into())
             }
             Encoding::OneHot(all) => {
                 // one of two categories has no input, as have those that are not known
                 let first = all.labels().len() - value.len();
                 let at = value.iter().position(|v| *v != 0.0).map(|at| at + first);
-                let label = at.or((first > 0).then_some(0)).map(|at| all.labels()[at].clone());
+                let label = at.or((first > 0).then_some(0)).map(|at| all.shown(at).to_owned());
                 label.unwrap_or_else(|| "other".into())
             }
+            _ => value[0].to_string(),
         }
     }
 }
@@ -192,13 +193,15 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// A date and its holidays as columns of their own.
+/// A date and its holidays, and a number and whether it is missing, as separate columns.
 fn apart(column: &InputColumn) -> Vec<InputColumn> {
     match &column.encoding {
-        Encoding::Calendar(_) => {
+        Encoding::Calendar(_) | Encoding::Filled(_) => {
             let mut all: Vec<InputColumn> =
                 column.input_names().into_iter().map(InputColumn::number).collect();
-            all[0].encoding = Encoding::Date;
+            if column.encoding.is_date() {
+                all[0].encoding = Encoding::Date;
+            }
             all
         }
         _ => vec![column.clone()],

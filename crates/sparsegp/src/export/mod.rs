@@ -345,16 +345,19 @@ fn kind(column: &crate::data::InputColumn, at: usize) -> String {
         }
         Encoding::Date | Encoding::Calendar(_) => "days since 1970-01-01 00:00 UTC".into(),
         Encoding::OneHot(all) => {
-            let labels = all.labels();
-            let of = if labels.len() == 2 { 1 } else { at };
-            format!("1 where column `{}` is `{}`, else 0", column.name, labels[of])
+            let of = if all.labels().len() == 2 { 1 } else { at };
+            format!("1 where column `{}` is `{}`, else 0", column.name, all.shown(of))
+        }
+        Encoding::Filled(_) if at > 0 => {
+            format!("1 where column `{}` is missing, else 0", column.name)
+        }
+        Encoding::Filled(own) => {
+            let what = if own.date { "days since 1970-01-01 00:00 UTC" } else { "number" };
+            format!("{what}, {} where it is missing", own.value)
         }
         Encoding::Code(all) => {
-            let codes: Vec<String> = all
-                .labels()
-                .iter()
-                .enumerate()
-                .map(|(code, label)| format!("{code} is `{label}`"))
+            let codes: Vec<String> = (0..all.labels().len())
+                .map(|code| format!("{code} is `{}`", all.shown(code)))
                 .collect();
             format!("place of the category of column `{}`, where {}", column.name, codes.join(", "))
         }

@@ -21,8 +21,12 @@ pub(super) fn options(dataset: &Dataset, options: &FitOptions) -> Result<()> {
         dataset.check_relative()?;
     }
     let Ok(entry) = methods::find(&options.method) else { return Ok(()) };
-    let sampler = entry.method.sampler();
-    sampler.map_or(Ok(()), |own| samplers::check(own, entry.method.is_sparse(), &options.gibbs))
+    let method = entry.method;
+    let sampler = method.sampler();
+    if sampler.is_some() || !method.is_sparse() || method.keeps_rows() {
+        methods::check_here(&*dataset.source)?;
+    }
+    sampler.map_or(Ok(()), |own| samplers::check(own, method.is_sparse(), &options.gibbs))
 }
 
 /// What is known of the rows before a model is begun.

@@ -5,16 +5,24 @@ use crate::engine::remote::refuse;
 use crate::error::Result;
 use crate::linalg::Mat;
 
-/// All rows of a data set in memory.
+/// Refuses rows in other processes, which may be too many to be had at once.
 ///
 /// # Errors
-/// What reading them gives; [`Error::Invalid`] for rows in other processes, which there may be too many of.
-pub(crate) fn collect(data: &dyn Source) -> Result<InMemory> {
+/// [`Error::Invalid`](crate::error::Error::Invalid) with the remedy.
+pub(crate) fn check_here(data: &dyn Source) -> Result<()> {
     refuse(
         data,
         "this method needs all of them at once: take a sparse one, such as `titsias2025`, `svgp` or `tsvgp`, or fit \
          on one machine",
-    )?;
+    )
+}
+
+/// All rows of a data set in memory.
+///
+/// # Errors
+/// What reading them gives, and [`check_here`].
+pub(crate) fn collect(data: &dyn Source) -> Result<InMemory> {
+    check_here(data)?;
     let (n, d, p) = (data.rows(), data.inputs(), data.outputs());
     let (x, y) = (Mat::zeros(n, d), Mat::zeros(n, p));
     let mut all = InMemory { x, y, weights: Vec::new(), extra: Vec::new() };

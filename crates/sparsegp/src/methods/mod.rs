@@ -18,7 +18,7 @@ mod vecchia;
 pub use collapsed::{
     Collapsed, DEFAULT_ALPHA, HighCost, MOST_ROWS_HIGH_COST, PowerEp, upper_bound,
 };
-pub(crate) use collected::collect;
+pub(crate) use collected::{check_here, collect};
 pub use deep::Deep;
 pub use exact::Exact;
 pub use markov::Markov;

@@ -261,15 +261,21 @@ fn minibatches_are_those_of_one_machine() {
 
 #[test]
 fn what_needs_all_rows_refuses_by_name() {
-    let (_, sharded, _) = both("plain");
+    let (_, sharded, taken) = both("plain");
     let cpu = Cpu::default();
     let refused = |method: &str, likelihood: &str, words: &str| {
         let options = FitOptions { inducing: None, ..options(method, likelihood) };
         let error = fit(&sharded, &options, &Remote { cpu: &cpu }, &mut ()).unwrap_err();
         assert!(error.to_string().contains(words), "{method}: {error}");
     };
-    refused("exact", "", "needs all of them at once");
-    refused("tvgp", "student-t", "needs all of them at once");
+    for entry in crate::methods::REGISTRY {
+        let method = entry.method;
+        if method.sampler().is_some() || !method.is_sparse() || method.keeps_rows() {
+            let likelihood = if method.has_q() { "student-t" } else { "" };
+            refused(entry.name, likelihood, "needs all of them at once");
+        }
+    }
+    assert_eq!(taken.load(Ordering::Relaxed), 0, "no pilot has been paid for");
     refused("rsvgp", "", "train by minibatches");
     let untied =
         FitOptions { tying: crate::variational::Tying::Untied, ..options("tsvgp", "student-t") };

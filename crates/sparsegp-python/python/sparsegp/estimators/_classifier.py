@@ -13,7 +13,7 @@ from sklearn.utils.validation import column_or_1d
 from .._arrays import Array, whole
 from .._core import NumericalError
 from ..likelihoods import as_likelihood
-from . import _frames
+from . import _frames, _missing
 from ._arguments import AUGMENTED, drawn_seed, target_names
 from ._base import BaseGP
 from ._documentation import document
@@ -124,6 +124,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         self
         """
         name = (target_names(y) or ["y"])[0]
+        X, y, sample_weight = _missing.complete(self.missing, X, y, sample_weight)
         x, labels, weights = self._rows(X, y, sample_weight, True)
         found = levels(y)
         classes = np.unique(labels) if found is None else np.array(found, dtype=labels.dtype)
@@ -211,6 +212,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         """
         first = not hasattr(self, "fitted_")
         name = (target_names(y) or ["y"])[0]
+        X, y, sample_weight = _missing.complete(self.missing, X, y, sample_weight)
         x, labels, weights = self._rows(X, y, sample_weight, first)
         if first:
             known = np.unique(labels) if classes is None else np.unique(np.asarray(classes))

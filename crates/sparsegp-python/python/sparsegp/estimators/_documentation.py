@@ -40,6 +40,13 @@ _PARAMETERS = """
         ``date`` and ``name`` (and ``before`` and ``after``, days around them that have effects too), a dict of names with
         their dates, or a calendar of the package ``holidays``. One variance of the effects is learnt. The model keeps the
         calendar; days after its end are predicted as days without a holiday, with a warning.
+    missing : {"refuse", "drop", "keep", "mean", "indicator", "category"}
+        What to do with missing cells (NaN, None, NaT). ``"drop"`` leaves their rows out. ``"keep"`` keeps rows of which a target
+        is missing: of several targets the others count (methods that train q, such as ``"tsvgp"``). ``"mean"`` fills inputs: a
+        number or date by the mean of its column, a category by one more category; ``"indicator"`` does the same and adds an
+        input ``column=missing``, 1 where a number or date is missing; ``"category"`` fills categories only. With the first two
+        of these rows without a target are left out. The model fills the same columns of rows to predict; a cell of a column
+        that was complete in training is refused.
     log_inputs : str or sequence of str
         Inputs to learn from by their logarithms: names (``x0``, ``x1``, … of arrays), ``"none"``, or ``"auto"`` for positive
         ones whose values run over powers of ten, where a sample of the rows is explained better by that. Below the small end

@@ -12,10 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays import Array
-
-# a column of a table as a model keeps it: its name, and how it becomes numbers
-Column = dict[str, Any]
-
+from ._filled import Column, filled_column, filled_numbers
 
 def columns_of(X: Any) -> list[Any]:
     """Names of the columns of a frame; none of anything else."""
@@ -156,16 +153,18 @@ def in_words_of_frames(text: str, name: str) -> str:
 def is_date(column: Column) -> bool:
     """Whether a column holds dates, with holidays or without."""
     encoding = column["encoding"]
-    return encoding == "date" or (isinstance(encoding, dict) and "calendar" in encoding)
+    if not isinstance(encoding, dict):
+        return encoding == "date"
+    return "calendar" in encoding or ("filled" in encoding and encoding["filled"]["date"])
 
 
 def encoded(
-    X: Any, kernel: str, holidays: Optional[str] = None
+    X: Any, kernel: str, holidays: Optional[str] = None, fill: Optional[str] = None
 ) -> Optional[tuple[list[Column], Array, list[str]]]:
-    """The columns of a frame with texts, dates or categories, its rows as numbers, and the names of these; the only
-    date with holidays, where some are given.
+    """The columns of a frame with texts, dates, categories or filled cells, its rows as numbers, and the names of these;
+    the only date with holidays, where some are given.
 
-    None where all columns hold numbers, and for anything but a frame.
+    None where all columns hold numbers that are there, and for anything but a frame.
 
     Raises
     ------
@@ -173,7 +172,7 @@ def encoded(
         For texts that look like numbers or dates, or differ in nearly every row, as for a file; for holidays without
         a single column of dates.
     """
-    found = _encoded(X, kernel, holidays)
+    found = _encoded(X, kernel, holidays, fill)
     dates = [column["name"] for column in found[0] if is_date(column)] if found else []
     if holidays is not None and len(dates) != 1:
         which = (
@@ -185,7 +184,9 @@ def encoded(
     return found
 
 
-def _encoded(X: Any, kernel: str, holidays: Optional[str]) -> Optional[tuple[list[Column], Array, list[str]]]:
+def _encoded(
+    X: Any, kernel: str, holidays: Optional[str], fill: Optional[str]
+) -> Optional[tuple[list[Column], Array, list[str]]]:
     names = columns_of(X)
     if not names or len(X) == 0 or len(set(map(str, names))) < len(names):
         return None
@@ -218,13 +219,14 @@ def _encoded(X: Any, kernel: str, holidays: Optional[str]) -> Optional[tuple[lis
                 categorical.append(str(name))
         else:
             read[str(name)] = found
-    if not texts:
+    filled = _filled_of(X, names, read, texts, fill)
+    if not texts and not filled:
         return None
     columns: dict[str, tuple[Column, Array]] = {}
     for name, own in texts:
         try:
             text, found_rows = _core.encode(
-                [str(n) for n in names], [(name, own)], categorical, kernel, holidays
+                [str(n) for n in names], [(name, own)], categorical, kernel, holidays, fill
             )
         except ValueError as error:
             raise ValueError(in_words_of_frames(str(error), name)) from None
@@ -239,6 +241,12 @@ def _encoded(X: Any, kernel: str, holidays: Optional[str]) -> Optional[tuple[lis
             parts.append(rows)
             inputs += input_names(column)
             continue
+        if name in filled:
+            column, rows = filled[name]
+            all_columns.append(column)
+            parts.append(rows)
+            inputs += input_names(column)
+            continue
         values = read[name] if name in read else np.asarray(X[_named(names, name)])
         if values.dtype.kind == "m":
             raise ValueError(durations(name))
@@ -246,6 +254,26 @@ def _encoded(X: Any, kernel: str, holidays: Optional[str]) -> Optional[tuple[lis
         parts.append(np.asarray(values, dtype=np.float64)[:, None])
         inputs.append(name)
     return all_columns, np.hstack(parts), inputs
+
+
+def _filled_of(
+    X: Any, names: list[Any], read: dict[str, Array], texts: list[tuple[str, list[str]]], fill: Optional[str]
+) -> dict[str, tuple[Column, Array]]:
+    """The columns of numbers with missing cells, and the inputs that they become with these filled."""
+    if fill is None:
+        return {}
+    found = {}
+    text = {name for name, _ in texts}
+    for own in names:
+        name = str(own)
+        values = read[name] if name in read else np.asarray(X[own])
+        if name in text or values.dtype.kind not in "biuf" or values.ndim != 1:
+            continue
+        values = np.asarray(values, dtype=np.float64)
+        column = filled_column(name, values, fill)
+        if column is not None:
+            found[name] = (column, filled_numbers(column, values))
+    return found
 
 
 def _named(names: list[Any], text: str) -> Any:
@@ -259,8 +287,12 @@ def input_names(column: Column) -> list[str]:
         return [name, *(f"{name}={holiday}" for holiday in encoding["calendar"])]
     if isinstance(encoding, dict) and "one-hot" in encoding:
         labels = encoding["one-hot"]
+        # the empty label is that of missing cells
+        gap = "(missing)" if "missing" in labels else "missing"
         # one of two says it all
-        return [f"{name}={label}" for label in (labels[1:] if len(labels) == 2 else labels)]
+        return [f"{name}={label or gap}" for label in (labels[1:] if len(labels) == 2 else labels)]
+    if isinstance(encoding, dict) and "filled" in encoding:
+        return [name, f"{name}=missing"] if encoding["filled"]["indicator"] else [name]
     return [name]
 
 

@@ -11,9 +11,10 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, column_or_1d
 
 from .._arrays import Array, whole
-from . import _frames
+from . import _frames, _missing
 from ._arguments import LikelihoodLike, drawn_seed, names, names_of, target_names
 from ._base import BaseGP
+from ._filled import missing_cells
 
 R = TypeVar("R", bound="Regressor")
 
@@ -64,6 +65,10 @@ class Regressor(RegressorMixin, BaseGP):
         _frames.refuse_times("y", y)
         if _holds_text(y):
             raise ValueError("y holds texts, and this model learns numbers: labels are for GPClassifier")
+        gaps = None
+        if self.missing == "keep":
+            gaps = missing_cells(np.asarray(y))
+            y = np.where(gaps, 0.0, np.asarray(y)).astype(np.float64)
         found: tuple[Array, Array] = self._validated(
             X,
             y,
@@ -74,6 +79,8 @@ class Regressor(RegressorMixin, BaseGP):
             ensure_min_samples=2 if first else 1,
         )
         x, targets = found
+        if gaps is not None:
+            targets = np.where(gaps, np.nan, targets)
         if not self._multi_output or (targets.ndim == 2 and targets.shape[1] == 1):
             targets = column_or_1d(targets, warn=True)
         self._y_ndim = targets.ndim
@@ -91,6 +98,10 @@ class Regressor(RegressorMixin, BaseGP):
         **noisy: Any,
     ) -> R:
         given = target_names(y)
+        x_sd = noisy.pop("x_sd", None)
+        X, y, sample_weight, extra, x_sd = _missing.complete(self.missing, X, y, sample_weight, extra, x_sd)
+        if noisy:
+            noisy = {"x_sd": x_sd, "frame": X}
         first = not (partial and hasattr(self, "fitted_"))
         x, Y, weights = self._rows(X, y, sample_weight, first)
         learn = self._learn_more if partial else self._learn

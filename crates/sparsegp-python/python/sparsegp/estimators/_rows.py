@@ -18,8 +18,9 @@ from sklearn.utils.validation import (
 
 from .. import _core
 from .._arrays import Array, aligned
-from . import _frames
+from . import _frames, _missing
 from ._arguments import kernel_text, level_of_caller
+from ._filled import filled_numbers, is_filled_number
 from ._holidays import holidays_text
 from ._noisy import deviations
 from ._parameters import Parameters
@@ -47,7 +48,10 @@ class Rows(Parameters):
             _frames.refuse_times("y", targets)
         if reset:
             self._columns = None
-            found = _frames.encoded(X, kernel_text(self.kernel), holidays_text(self.holidays))
+            fill = _missing.fill(self.missing)
+            found = _frames.encoded(X, kernel_text(self.kernel), holidays_text(self.holidays), fill)
+            if found is None and fill is not None:
+                found = _missing.filled_array(X, fill)
             if found is not None:
                 columns, rows, inputs = found
                 checked = check_X_y(rows, *y, **how) if y else check_array(rows, **how)
@@ -85,6 +89,9 @@ class Rows(Parameters):
         columns = self._about["columns"]
         # standard deviations of inputs are no inputs
         columns = columns[: len(columns) - len(self._about["input_sd"])]
+        array = _missing.array_as_learnt(X, columns)
+        if array is not None:
+            return array
         of_frame = {str(name) for name in _frames.columns_of(X)}
         if not of_frame.issuperset(column["name"] for column in columns):
             return None
@@ -96,7 +103,10 @@ class Rows(Parameters):
             values = np.asarray(X[name])
             if column["encoding"] == "number" and values.dtype.kind in "mM":
                 raise ValueError(_frames.durations(name))
-            if column["encoding"] != "number":
+            own = _frames.numbers(values) if is_filled_number(column) else None
+            if own is not None:
+                values = filled_numbers(column, own)
+            elif column["encoding"] != "number":
                 values = np.array(self.fitted_.encoded(name, _frames.cells(values), new))
             try:
                 parts.append(np.asarray(values, dtype=np.float64).reshape(len(values), -1))

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array
 from .. import _core
 from .._arrays import aligned
 from .._progress import watching
+from . import _missing
 from ._arguments import Path, one_character, texts
 from ._holidays import rows_of_holidays
 from ._learnt import Learnt
@@ -31,7 +32,7 @@ class FromTables(Learnt):
         ignore: Sequence[str] = (),
         sample_weight: Optional[str] = None,
         further: Optional[str] = None,
-        missing: str = "refuse",
+        missing: Optional[str] = None,
         stream: Optional[bool] = None,
         categorical: Sequence[str] = (),
         decimal: str = ".",
@@ -58,8 +59,8 @@ class FromTables(Learnt):
             Columns that are no inputs.
         sample_weight, further : str, optional
             Column of weights, and of the extra number of every row: noise variance, exposure, trials.
-        missing : {"refuse", "drop"}
-            What to do with rows in which a number is missing.
+        missing : {"refuse", "drop", "keep", "mean", "indicator", "category"}, optional
+            What to do with missing cells; by default what the estimator was made with.
         stream : bool, optional
             Whether to read the file again and again, in bounded memory; by default for more than 1 GB. Minibatches
             come from all over the file, unless it is compressed by gzip: that is read in order.
@@ -101,8 +102,8 @@ class FromTables(Learnt):
         -------
         self
         """
-        if missing not in ("refuse", "drop"):
-            raise ValueError(f"missing is {missing!r}; it must be 'refuse' or 'drop'")
+        missing = self.missing if missing is None else missing
+        _missing.check(missing)
         targets = [target] if isinstance(target, str) else list(target)
         if len(levels) > 0 and not self._labels:
             raise ValueError(
@@ -118,7 +119,7 @@ class FromTables(Learnt):
             "extra": further,
             "labels": self._labels,
             "stream": None if stream is None else bool(stream),
-            "drop_missing": missing == "drop",
+            "missing": missing,
             "standardise": bool(self.standardise),
             "categorical": texts("categorical", categorical),
             "levels": texts("levels", levels),

@@ -215,11 +215,17 @@ def _quiet(function: Any, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
 
+# least rows of a bin whose share is shown
+_BIN = 20
+
+
 def plot_calibration(estimator: Any, X: ArrayLike, y: ArrayLike, *, ax: Any = None) -> Any:
     """Whether predicted probabilities come true, on rows that the estimator has not seen.
 
     For a regressor: the share of rows below every predicted quantile, which should be its level. For a
-    classifier: how often the predicted class is right where it is predicted with some probability.
+    classifier: how often the predicted class is right where it is predicted with some probability, in
+    up to ten bins with as many rows each, and at least twenty; grey bars hold 95 % of what these
+    probabilities would give by chance.
 
     Parameters
     ----------
@@ -238,10 +244,12 @@ def plot_calibration(estimator: Any, X: ArrayLike, y: ArrayLike, *, ax: Any = No
         probabilities = estimator.predict_proba(X)
         best = probabilities.max(axis=1)
         right = estimator.classes_[probabilities.argmax(axis=1)] == np.asarray(y)
-        edges = np.linspace(best.min(), 1.0, 11)
-        at = np.clip(np.digitize(best, edges) - 1, 0, 9)
-        found = [(best[at == b].mean(), right[at == b].mean()) for b in range(10) if (at == b).any()]
-        ax.plot(*np.transpose(found), "o-")
+        # as many rows in every bin, or bins of one row would be joined by a line as if they said something
+        parts = np.array_split(np.argsort(best, kind="stable"), np.clip(len(best) // _BIN, 1, 10))
+        promised = np.array([best[rows].mean() for rows in parts])
+        spread = [np.sqrt((best[rows] * (1.0 - best[rows])).sum()) / len(rows) for rows in parts]
+        ax.errorbar(promised, promised, yerr=1.96 * np.array(spread), fmt="none", color="0.6", capsize=3)
+        ax.plot(promised, [right[rows].mean() for rows in parts], "o-")
         ax.set_xlabel("probability of the predicted class")
         ax.set_ylabel("share that is right")
         return ax

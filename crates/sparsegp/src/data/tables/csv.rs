@@ -153,7 +153,7 @@ impl CsvReader {
     ) -> Result<bool> {
         let fields = || plan.numbers.iter().zip(0..);
         let is_label = |j| plan.label_index() == Some(j);
-        let is_number = |field: &Field| matches!(field.reading, Reading::Number);
+        let is_number = |field: &Field| field.reading.is_number();
         let mut label = None;
         let mut category = None;
         for (field, j) in fields() {
@@ -171,7 +171,8 @@ impl CsvReader {
                     out.numbers[j].push(value.map_err(fail)?);
                 }
                 Cell::Missing(_) if plan.keeps_missing(j) => out.numbers[j].push(f64::NAN),
-                Cell::Number(value) => out.numbers[j].push(value),
+                Cell::Missing(_) if field.filled.is_some() => out.numbers[j].extend(field.filled),
+                Cell::Number(value) => out.numbers[j].push(field.reading.of_number(value)),
                 Cell::Missing(_) if plan.missing == Missing::Drop => {
                     self.count_missing(plan, row, j, tally)?;
                     out.numbers[..j].iter_mut().for_each(|column| column.truncate(out.rows.len()));
@@ -205,7 +206,7 @@ impl CsvReader {
         let mut last = None;
         for (j, field) in plan.numbers.iter().enumerate().skip(from) {
             let bytes = &self.record[field.index];
-            let number = matches!(field.reading, Reading::Number) && plan.label_index() != Some(j);
+            let number = field.reading.is_number() && plan.label_index() != Some(j);
             let read = match number {
                 true => cell(bytes, &plan.options),
                 false => of_text(plan, field, bytes),
@@ -214,7 +215,11 @@ impl CsvReader {
                 Cell::Text(text) if number => {
                     return Err(text_error(plan, row, &field.name, &text));
                 }
-                Cell::Missing(_) if last != Some(field.index) && !plan.keeps_missing(j) => {
+                Cell::Missing(_)
+                    if last != Some(field.index)
+                        && !plan.keeps_missing(j)
+                        && field.filled.is_none() =>
+                {
                     tally.add(&field.name, row, &String::from_utf8_lossy(bytes));
                 }
                 _ => {}
@@ -227,7 +232,7 @@ impl CsvReader {
     /// Refuses a cell of several lines that holds whole rows: a quote was closed by one that opens elsewhere.
     fn check_lines(&self, plan: &Plan, row: usize) -> Result<()> {
         let delimiter = self.delimiter;
-        let number = |field: &&Field| matches!(field.reading, Reading::Number);
+        let number = |field: &&Field| field.reading.is_number();
         let is_row = |line: &[u8]| {
             let cells: Vec<&[u8]> = line.split(|&byte| byte == delimiter).collect();
             let readable =

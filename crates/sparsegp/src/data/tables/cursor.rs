@@ -76,12 +76,26 @@ pub(super) struct Field {
     /// Name of the number that it becomes, and how.
     pub input: String,
     pub reading: Reading,
+    /// The number in the place of a missing cell, where such a row stays.
+    pub filled: Option<f64>,
 }
 
 impl Field {
     /// A column that is read as it is.
     pub fn number(index: usize, name: &str) -> Self {
-        Self { index, name: name.into(), input: name.into(), reading: Reading::Number }
+        let reading = Reading::Number;
+        Self { index, name: name.into(), input: name.into(), reading, filled: None }
+    }
+
+    /// Puts what fills missing cells in their places, and turns the others into what they say.
+    pub fn fill(&self, values: &mut [f64]) {
+        let Some(filled) = self.filled else { return };
+        let found = |value: f64| match value.is_finite() {
+            true if self.reading.is_number() => self.reading.of_number(value),
+            true => value,
+            false => filled,
+        };
+        values.iter_mut().for_each(|value| *value = found(*value));
     }
 }
 

@@ -1,10 +1,10 @@
 //! How a cell of text becomes the inputs of its column.
 
-use super::cells::{is_missing, shown};
+use super::cells::{is_missing, is_missing_number, shown};
 use super::dates::{days, no_date};
 use super::labels::listed;
 use crate::data::Holidays;
-use crate::data::encoding::{Categories, Encoding, InputColumn};
+use crate::data::encoding::{Categories, Encoding, Filled, InputColumn};
 use crate::data::options::ReadOptions;
 use std::sync::Arc;
 
@@ -25,23 +25,46 @@ impl InputColumn {
     pub fn numbers(&self, cell: &str) -> std::result::Result<Vec<f64>, String> {
         let plain = ReadOptions::default();
         if let Some(code) = self.encoding.categories().and_then(|all| all.code(cell)) {
-            return Ok(self.readings().iter().map(|(_, reading)| reading.of_code(code)).collect());
+            return Ok(self.of_code(code));
+        }
+        if let Encoding::Filled(own) = &self.encoding
+            && (is_missing(cell, &plain) || !own.date && is_missing_number(cell, &plain))
+        {
+            return Ok(own.inputs(None));
         }
         if is_missing(cell, &plain) {
+            if let Some(code) = self.encoding.categories().and_then(Categories::missing) {
+                return Ok(self.of_code(code));
+            }
             return Err("is missing: leave such rows out, or fill them in".into());
         }
         match &self.encoding {
-            Encoding::Number => {
-                let text = cell.trim();
-                let number = plain.number(text).map(|value| vec![value]);
-                number.ok_or_else(|| format!("`{}` is not a number", shown(text)))
-            }
-            own @ (Encoding::Date | Encoding::Calendar(_)) => {
+            own if own.is_date() => {
                 days(cell).map(|value| own.of_number(value)).ok_or_else(|| no_date(cell))
             }
             Encoding::Code(all) | Encoding::OneHot(all) => {
                 all.find(cell).map(|code| vec![code as f64])
             }
+            own => {
+                let text = cell.trim();
+                let number = plain.number(text).map(|value| own.of_number(value));
+                number.ok_or_else(|| format!("`{}` is not a number", shown(text)))
+            }
+        }
+    }
+
+    fn of_code(&self, code: usize) -> Vec<f64> {
+        self.readings().iter().map(|(_, reading)| reading.of_code(code)).collect()
+    }
+
+    /// What takes the place of a missing cell, for each of the inputs; none where a missing cell is refused.
+    pub(super) fn fillings(&self) -> Vec<Option<f64>> {
+        match &self.encoding {
+            Encoding::Filled(own) => own.inputs(None).into_iter().map(Some).collect(),
+            own => match own.categories().and_then(Categories::missing) {
+                Some(code) => self.of_code(code).into_iter().map(Some).collect(),
+                None => vec![None; self.input_names().len()],
+            },
         }
     }
 
@@ -54,6 +77,11 @@ impl InputColumn {
                 let shared = Arc::new(all.clone());
                 let one = |of| Reading::Holiday { all: shared.clone(), of };
                 std::iter::once(Reading::Date).chain((0..all.names().count()).map(one)).collect()
+            }
+            Encoding::Filled(Filled { date, indicator, .. }) => {
+                let first = if *date { Reading::Date } else { Reading::Number };
+                let gap = indicator.then_some(Reading::Gap { date: *date });
+                std::iter::once(first).chain(gap).collect()
             }
             Encoding::Code(all) => {
                 vec![Reading::Category { all: Arc::new(all.clone()), of: None }]
@@ -76,7 +104,7 @@ impl Categories {
                 "`{}` is none of the categories that the model knows: {}; correct the cell, or learn from rows \
                  that have it",
                 cell.trim(),
-                listed(self.labels().iter().map(String::as_str).collect())
+                listed((0..self.labels().len()).map(|code| self.shown(code)).collect())
             )
         })
     }
@@ -92,6 +120,10 @@ pub(super) enum Reading {
     Holiday {
         all: Arc<Holidays>,
         of: usize,
+    },
+    /// 0, as a cell is there; what is missing is filled by 1.
+    Gap {
+        date: bool,
     },
     /// 1 where the category is `of`, else 0; without `of` its code.
     Category {
@@ -113,13 +145,23 @@ impl Reading {
     pub fn of_date(&self, days: f64) -> f64 {
         match self {
             Reading::Holiday { all, of } => all.is_on(*of, days),
-            _ => days,
+            own => own.of_number(days),
         }
+    }
+
+    /// The number for a number.
+    pub fn of_number(&self, value: f64) -> f64 {
+        if matches!(self, Reading::Gap { .. }) { 0.0 } else { value }
+    }
+
+    /// Says whether cells are numbers.
+    pub fn is_number(&self) -> bool {
+        matches!(self, Reading::Number | Reading::Gap { date: false })
     }
 
     /// Says whether cells are dates.
     pub fn is_date(&self) -> bool {
-        matches!(self, Reading::Date | Reading::Holiday { .. })
+        matches!(self, Reading::Date | Reading::Holiday { .. } | Reading::Gap { date: true })
     }
 }
 

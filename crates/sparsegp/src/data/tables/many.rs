@@ -220,14 +220,19 @@ impl ManyReader {
                 return fail("comes from the names of folders, and only an input can".into());
             }
             let read = match &field.reading {
-                Reading::Number => plan.options.number(value).filter(|value| value.is_finite()).ok_or_else(|| {
-                    format!("is `{value}` by the name of a folder, and a number is needed; or pass `--categorical {}`", field.name)
-                }),
-                own @ (Reading::Date | Reading::Holiday { .. }) => {
+                Reading::Category { all, .. } => {
+                    all.find(value).map(|code| field.reading.of_code(code))
+                }
+                own if own.is_date() => {
                     let days = plan.options.date(&field.name, value).ok_or_else(|| no_date(value));
                     days.map(|days| own.of_date(days))
                 }
-                Reading::Category { all, .. } => all.find(value).map(|code| field.reading.of_code(code)),
+                own => {
+                    let number = plan.options.number(value).filter(|value| value.is_finite());
+                    number.map(|value| own.of_number(value)).ok_or_else(|| {
+                        format!("is `{value}` by the name of a folder, and a number is needed; or pass `--categorical {}`", field.name)
+                    })
+                }
             };
             read.map(Some).or_else(fail)
         };

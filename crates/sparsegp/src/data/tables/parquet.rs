@@ -9,7 +9,6 @@ mod values;
 use super::cells::{Cell, cell};
 use super::csv::text_error;
 use super::cursor::{Field, Plan, Progress, Raw, Reader};
-use super::inputs::Reading;
 use super::places::Place;
 use super::table::Missing;
 use crate::error::{Error, Result};
@@ -160,7 +159,7 @@ impl ParquetReader {
                 batches.push((Vec::new(), labels.iter().map(stand_in).collect()));
                 continue;
             }
-            if !matches!(field.reading, Reading::Number) {
+            if !field.reading.is_number() {
                 let codes = read_encoded(plan, field, kind, reader, self.row, n, &mut category)?;
                 let number = |(i, cell): (usize, Option<Result<f64, String>>)| match cell {
                     None => f64::NAN,
@@ -198,6 +197,9 @@ impl ParquetReader {
                 values.iter_mut().filter(|v| v.is_infinite()).for_each(|v| *v = f64::NAN);
             }
             batches.push((levels, values));
+        }
+        for (field, (_, values)) in plan.numbers.iter().zip(&mut batches) {
+            field.fill(values);
         }
         Ok(Decoded { batches, labels, bad })
     }
@@ -321,7 +323,7 @@ fn choose_rows(
                     Some(0) => "the cell is null".to_owned(),
                     Some(&MISSING) => "the value is missing".to_owned(),
                     _ if plan.label_index() == Some(j)
-                        || !matches!(plan.numbers[j].reading, Reading::Number) =>
+                        || !plan.numbers[j].reading.is_number() =>
                     {
                         "the value is missing (a category or class called `None`, `NA` or the like: `--kept-words WORD`)"
                             .to_owned()

@@ -4,7 +4,6 @@ use super::columns::{Selection, column, position};
 use super::csv;
 use super::cursor::{Cursor, Field, Format, Parts, Plan};
 use super::detect::detect;
-use super::inputs::Reading;
 use super::kinds::{Holds, Role, judge};
 use super::many;
 use super::parquet::{self, Kind};
@@ -220,7 +219,7 @@ impl Table {
         let texts = fields(&roles.ids);
         let labels = if selection.labels { &roles.targets[..] } else { &[] };
         let is_number = |j: usize, field: &Field| {
-            let read = matches!(field.reading, Reading::Number) && !labels.contains(&field.index);
+            let read = field.reading.is_number() && !labels.contains(&field.index);
             read && j < numbers.len()
         };
         for (j, field) in numbers.iter().chain(&texts).enumerate() {
@@ -291,9 +290,12 @@ impl Table {
     fn inputs_from(&self, index: usize, selection: &Selection) -> Vec<Field> {
         let name = self.columns[index].clone();
         let encoding = selection.encodings.get(&name).cloned().unwrap_or_default();
-        let readings = InputColumn { name: name.clone(), encoding }.readings();
-        let field = |(input, reading)| Field { index, name: name.clone(), input, reading };
-        readings.into_iter().map(field).collect()
+        let own = InputColumn { name: name.clone(), encoding };
+        let field = |((input, reading), filled)| {
+            let name = name.clone();
+            Field { index, name, input, reading, filled }
+        };
+        own.readings().into_iter().zip(own.fillings()).map(field).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 mod batches;
 mod csv;
 mod encoding;
+mod filling;
 mod labels;
 mod layout;
 mod malformed;

@@ -1,0 +1,133 @@
+"""Missing cells: left out, kept, filled."""
+
+import json
+
+import numpy as np
+import pytest
+
+import sparsegp
+from sparsegp import GPClassifier, GPCountRegressor, GPRegressor
+
+pd = pytest.importorskip("pandas")
+N = 150
+i = np.arange(N)
+POWER = np.where(i % 7 == 3, np.nan, 50 + 100 * np.modf(i * 0.618033988749895)[0])
+MAKE = np.array(["a", "b", None], object)[i % 3]
+NOISE = np.modf(i * 0.414213562373095)[0] - 0.5
+Y = np.where(i % 7 == 3, 30.0, 40 - 0.15 * POWER) + np.array([0.0, 4.0, -3.0])[i % 3] + NOISE
+FRAME = pd.DataFrame({"power": POWER, "make": MAKE, "doors": i % 5})
+NEW = pd.DataFrame(
+    {"power": [np.nan, np.nan, 100, 100], "make": ["a", "b", None, "a"], "doors": [1, 1, 1, 1]}
+)
+EXPECTED = [30.0, 34.0, 22.0, 25.0]
+HOW = {"kernel": "matern52", "max_iter": 60}
+
+
+def test_filled_frames_are_learnt_from_and_predicted(tmp_path):
+    with pytest.raises(ValueError, match="missing"):
+        GPRegressor(**HOW).fit(FRAME, Y)
+    model = GPRegressor(**HOW, missing="indicator").fit(FRAME, Y)
+    names = ["power", "power=missing", "make=missing", "make=a", "make=b", "doors"]
+    assert list(model.feature_names_in_) == names
+    np.testing.assert_allclose(model.predict(NEW), EXPECTED, atol=1)
+    path = tmp_path / "m.safetensors"
+    model.save(path)
+    np.testing.assert_array_equal(sparsegp.load(path).predict(NEW), model.predict(NEW))
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(NEW.assign(doors=[1, 1, np.nan, 1]))
+    # the same as from a file
+    FRAME.assign(y=Y).to_csv(tmp_path / "t.csv", index=False)
+    of_file = GPRegressor(**HOW).fit_file(tmp_path / "t.csv", "y", missing="indicator")
+    np.testing.assert_allclose(of_file.predict(NEW), model.predict(NEW), rtol=1e-6)
+
+
+def test_other_frames():
+    pl = pytest.importorskip("polars")
+    model = GPRegressor(**HOW, missing="indicator").fit(FRAME, Y)
+    frame = pl.from_pandas(FRAME)
+    other = GPRegressor(**HOW, missing="indicator").fit(frame, Y)
+    np.testing.assert_allclose(other.predict(pl.from_pandas(NEW)), model.predict(NEW), rtol=1e-8)
+
+
+def test_arrays():
+    X = np.column_stack([POWER, i % 5])
+    new = [[np.nan, 1], [100, 1]]
+    for missing, inputs in (("mean", 2), ("indicator", 3)):
+        model = GPRegressor(**HOW, missing=missing).fit(X, Y)
+        assert model.n_features_in_ == inputs
+        assert abs(model.predict(new)[1] - 25) < 4
+        filled = X.copy()
+        filled[:, 0] = np.where(np.isnan(POWER), np.nanmean(POWER), POWER)
+        if missing == "indicator":
+            filled = np.column_stack([filled[:, 0], np.isnan(POWER), X[:, 1]])
+        by_hand = GPRegressor(**HOW).fit(filled, Y)
+        np.testing.assert_allclose(model.predict(X), by_hand.predict(filled), rtol=1e-8)
+        with pytest.raises(ValueError, match="NaN"):
+            model.predict([[100, np.nan]])
+    # a column that is complete is as without
+    plain = GPRegressor(**HOW, missing="mean").fit(X[:, 1:], Y)
+    assert plain.n_features_in_ == 1
+
+
+def test_dates_and_labels():
+    days = pd.Series(pd.date_range("2024-01-01", periods=N)).where(i % 10 != 4)
+    frame = pd.DataFrame({"day": days, "a": i % 5})
+    model = GPRegressor(**HOW, missing="indicator").fit(frame, Y)
+    assert list(model.feature_names_in_) == ["day", "day=missing", "a"]
+    assert np.isfinite(model.predict(frame)).all()
+    labels = np.where(Y > 30, "good", "bad").astype(object)
+    labels[5] = None
+    with pytest.raises(ValueError, match="row 5"):
+        GPClassifier(missing="category").fit(FRAME[["make", "doors"]], labels)
+    with pytest.warns(UserWarning, match="1 of 150 rows"):
+        classifier = GPClassifier(missing="mean", max_iter=20).fit(FRAME, labels)
+    assert classifier._about["rows"] == N - 1
+    assert (classifier.predict(FRAME) == np.where(Y > 30, "good", "bad")).mean() > 0.7
+
+
+def test_rows_that_are_left_out():
+    weights = np.linspace(1, 2, N)
+    with pytest.warns(UserWarning, match="64 of 150 rows"):
+        model = GPRegressor(**HOW, missing="drop").fit(FRAME, Y, sample_weight=weights)
+    there = FRAME.notna().all(axis=1).to_numpy()
+    assert there.sum() == N - 64
+    kept = GPRegressor(**HOW).fit(FRAME[there], Y[there], sample_weight=weights[there])
+    np.testing.assert_array_equal(model.predict(NEW[3:]), kept.predict(NEW[3:]))
+    counts = (i % 4).astype(float)
+    counts[7] = np.nan
+    with pytest.warns(UserWarning, match="1 of 150 rows"):
+        model = GPCountRegressor(missing="drop", max_iter=5).fit(i[:, None], counts, exposure=weights)
+    assert model._about["rows"] == N - 1
+    with pytest.raises(ValueError, match="no row is left"):
+        GPRegressor(missing="drop").fit(i[:, None], np.full(N, np.nan))
+
+
+def test_targets_that_are_kept():
+    x = np.linspace(0, 6, 60)[:, None]
+    both = np.column_stack([np.sin(x[:, 0]), np.cos(x[:, 0])]) + 0.05 * NOISE[:60, None]
+    both[::3, 1] = np.nan
+    both[5] = np.nan
+    model = GPRegressor(missing="keep", method="tvgp", **HOW).fit(x, both)
+    found = model.predict(x)
+    assert np.abs(found - np.column_stack([np.sin(x[:, 0]), np.cos(x[:, 0])])).max() < 0.15
+    # the column without all rows is the model of its own rows
+    whole = ~np.isnan(both[:, 0])
+    with pytest.raises(ValueError, match="missing"):
+        GPRegressor(missing="keep", method="exact").fit(x, both)
+    with pytest.raises(ValueError, match="NaN"):
+        GPRegressor(method="tvgp").fit(x[whole], both[whole])
+
+
+def test_words_that_are_no_choice():
+    with pytest.raises(ValueError, match="'zero'.*'indicator'"):
+        GPRegressor(missing="zero").fit(i[:, None], Y)
+    with pytest.raises(ValueError, match="'zero'"):
+        GPRegressor().fit_file("t.csv", "y", missing="zero")
+    with pytest.raises(ValueError, match="`?x`?.*missing in all rows"):
+        GPRegressor(missing="mean").fit(pd.DataFrame({"x": np.full(N, np.nan), "a": i}), Y)
+
+
+def test_descriptions_have_the_words_of_a_table():
+    model = GPRegressor(**HOW, missing="mean").fit(FRAME, Y)
+    columns = json.dumps(model._about["columns"])
+    assert '"filled"' in columns and '"one-hot": ["", "a", "b"]' in columns
