@@ -104,6 +104,11 @@ fn of_exact(n: usize) -> f64 {
     0.5 * (n as f64).powi(3)
 }
 
+/// Rows whose exact evidence so many multiplications evaluate.
+pub(super) fn rows_of_exact(operations: f64) -> usize {
+    (2.0 * operations).cbrt() as usize
+}
+
 /// Operations of an evaluation on all rows.
 pub(super) fn of_evaluation(n: usize, m: usize) -> f64 {
     6.0 * n as f64 * (m as f64).powi(2)

@@ -3,11 +3,15 @@
 //! Candidates are judged by their evidence (or bound) at the optimum on the same rows, less [`PRICE`] nats for every
 //! hyperparameter that the rows determine. That is Laplace's approximation to the evidence with the hyperparameters integrated
 //! out (MacKay 1992): each costs log(τ/s) nats where a prior of standard deviation τ becomes a posterior of standard deviation s.
-//! A lengthscale that the rows say nothing about keeps its prior, and costs nothing.
+//! A lengthscale that the rows say nothing about keeps its prior, and costs nothing. Where inference is exact, the best are then judged
+//! [again] on more rows.
 
+mod again;
 mod structure;
+mod values;
 
 use structure::{Change, Structure, Term};
+use values::{lengthscales, start_at, start_beside, start_likelihood, start_slow};
 
 use super::quiet::Quiet;
 use super::start::prepare_start;
@@ -22,7 +26,6 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::methods;
-use crate::model::Model;
 use crate::params::{Role, assumed_log_prior};
 use crate::train::{Event, KernelChoice, KernelScore, Observer};
 
@@ -97,10 +100,14 @@ pub(super) fn resolved(
         false => options.clone(),
     };
     let sample = dataset.of_sample(sample)?;
-    let search = Search { sample, options: &own, rows, usual: family, seasons, engine, observer };
-    let Some(scores) = search.scores()? else {
+    let holidays = usize::from(!inputs_of_holidays(&dataset.columns).is_empty());
+    let known = options.seasons.len() + holidays;
+    let search =
+        Search { sample, options: &own, rows, usual: family, seasons, known, engine, observer };
+    let Some(judged) = search.judged()? else {
         return usual("there are too few rows to judge kernels by".into());
     };
+    let (scores, rows) = again::scores(judged, dataset, options, rows, engine, observer)?;
     let mut choice = chosen(scores, rows.min(dataset.source.rows()), &kernel);
     // a time limit may have ended the choice of the run before
     if let Some(kept) = checkpoint::setting(options, "kernel").filter(|kept| *kept != choice.kernel)
@@ -154,9 +161,8 @@ fn rows(dataset: &Dataset, options: &FitOptions) -> usize {
         return series::JUDGED.min(n);
     }
     let planned = choice::of_training(dataset, options);
-    // an evaluation of exact evidence and gradient takes N³ operations
     let evaluations = (FIRST + CANDIDATES * (TRAINED + SETTLING)) as f64;
-    let affordable = (PART * planned / evaluations).cbrt() as usize;
+    let affordable = choice::rows_of_exact(PART * planned / evaluations);
     affordable.max(LEAST_ROWS).min(options.pilot).min(n)
 }
 
@@ -167,6 +173,7 @@ const WAVE: f64 = 2.0;
 const CANDIDATES: usize = 9;
 
 /// A structure whose trial is trained.
+#[derive(Clone)]
 struct Judged {
     structure: Structure,
     trial: Trial,
@@ -193,27 +200,28 @@ struct Search<'a> {
     options: &'a FitOptions,
     rows: usize,
     usual: &'static str,
-    /// Terms that every candidate has.
+    /// Terms that every candidate has, and how many they are.
     seasons: String,
+    known: usize,
     engine: &'a dyn Engine,
     observer: &'a mut dyn Observer,
 }
 
 impl Search<'_> {
-    /// The scores of all candidates that could be had, the usual kernel first; none where even that is not to be had. Every
-    /// change is tried on the best so far, from its values.
-    fn scores(mut self) -> Result<Option<Vec<KernelScore>>> {
+    /// All candidates that could be had, the usual kernel first; none where even that is not to be had. Every change is tried
+    /// on the best so far, from its values.
+    fn judged(mut self) -> Result<Option<Vec<Judged>>> {
         // holidays have a term of their own
         let d = self.sample.source.inputs() - inputs_of_holidays(&self.sample.columns).len();
         let Some(mut best) = self.plain(self.usual, self.options.pilot)? else { return Ok(None) };
-        let mut all = vec![best.score.clone()];
+        let mut all = vec![best.clone()];
         // training does not come from a function that bends to straight lines: the evidence has two optima. Bounds of other likelihoods
         // are not equally tight: with local variables that of lines was the larger one for classes that no line tells apart
         let line = match best.trial.model.likelihood.as_gaussian() {
             Some(_) => self.plain(LINE, 0).or_else(passed_over)?,
             None => None,
         };
-        all.extend(line.as_ref().map(|line| line.score.clone()));
+        all.extend(line.clone());
         let mut changes = match self.usual {
             USUAL => vec![Change::Family("matern52"), Change::Family("matern32")],
             _ => vec![Change::Family("matern32"), Change::Family("matern12")],
@@ -222,10 +230,14 @@ impl Search<'_> {
             changes.extend([Change::OfPairs, Change::Shared]);
         }
         changes.push(Change::Plus(Term::Linear));
+        // a trend beside what varies fast: without it a forecast of years is one of months
+        if d == 1 {
+            changes.push(Change::Plus(Term::Slow));
+        }
         match d {
             1 if !self.seasons.contains("periodic") => changes.push(Change::Plus(Term::Periodic)),
             1 => {}
-            _ => changes.push(Change::Plus(Term::OfEachInput)),
+            _ => changes.extend([Change::Plus(Term::OfEachInput), Change::Own]),
         }
         for change in changes {
             if self.observer.interrupted() {
@@ -247,7 +259,7 @@ impl Search<'_> {
                 found = found.into_iter().chain(other).max_by(Judged::by_score);
             }
             if let Some(found) = found {
-                all.push(found.score.clone());
+                all.push(found.clone());
                 if found.score.score > best.score.score {
                     best = found;
                 }
@@ -258,14 +270,14 @@ impl Search<'_> {
 
     /// Whether a change is worth its trial. A period has many states in a series, and is tried where its fundamental wave, which has
     /// two, explains something; that is a candidate, too.
-    fn worth(&mut self, best: &Judged, change: Change, all: &mut Vec<KernelScore>) -> Result<bool> {
+    fn worth(&mut self, best: &Judged, change: Change, all: &mut Vec<Judged>) -> Result<bool> {
         if self.usual != USUAL_OF_SERIES || !matches!(change, Change::Plus(Term::Periodic)) {
             return Ok(true);
         }
         let wave = self.changed(best, Change::Plus(Term::Wave), 1).or_else(passed_over)?;
         let Some(wave) = wave else { return Ok(false) };
         let explains = wave.score.evidence > best.score.evidence + WAVE;
-        all.push(wave.score);
+        all.push(wave);
         Ok(explains)
     }
 
@@ -277,7 +289,7 @@ impl Search<'_> {
         let spec = structure.specification();
         let Some(mut trial) = self.trial(&spec, pilot)? else { return Ok(None) };
         let objective = trial.climb(FIRST, self.engine, self.observer)?;
-        let score = objective.map(|objective| scored(&spec, objective, &trial.model));
+        let score = objective.map(|objective| scored(&spec, objective, &trial));
         Ok(score.map(|score| Judged { structure, trial, score }))
     }
 
@@ -289,7 +301,7 @@ impl Search<'_> {
         let from = &line.trial.model;
         let left = from.likelihood.as_gaussian().map_or(REST, |noise| noise.variance.scalar());
         let kernels = trial.model.kernels.iter_mut().zip(&from.kernels);
-        kernels.for_each(|(own, line)| start_beside(&mut **own, &**line, left));
+        kernels.for_each(|(own, line)| start_beside(&mut **own, &**line, left, self.known));
         start_likelihood(&mut trial.model, from);
         trial.settle(SETTLING, self.engine, self.observer)?;
         self.trained(structure, &spec, trial, line.score.score)
@@ -332,7 +344,13 @@ impl Search<'_> {
         }
         let lengths = lengthscales(&best.trial.model, d);
         let kernels = trial.model.kernels.iter_mut().zip(&best.trial.model.kernels);
-        kernels.for_each(|(own, before)| start_at(&mut **own, &**before, &lengths));
+        let slow = matches!(change, Change::Plus(Term::Slow));
+        for (own, before) in kernels {
+            start_at(&mut **own, &**before, &lengths, self.known);
+            if slow {
+                start_slow(&mut **own, self.known);
+            }
+        }
         start_likelihood(&mut trial.model, &best.trial.model);
         if !matches!(change, Change::Family(_)) {
             trial.settle(SETTLING, self.engine, self.observer)?;
@@ -353,7 +371,7 @@ impl Search<'_> {
             let Some(objective) = trial.climb(iterations, self.engine, self.observer)? else {
                 break;
             };
-            let own = scored(spec, objective, &trial.model);
+            let own = scored(spec, objective, &trial);
             let hopeless = own.score < most - HOPELESS;
             score = Some(own);
             if hopeless {
@@ -364,61 +382,15 @@ impl Search<'_> {
     }
 }
 
-/// The shortest lengthscale of every input; infinite where there is none.
-fn lengthscales(model: &Model, d: usize) -> Vec<f64> {
-    let mut relevance = vec![0.0; d];
-    model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
-    relevance.into_iter().map(|own: f64| own.recip()).collect()
-}
-
-/// Starts a kernel at the values of another that it begins with, as far as they are alike; lengthscales that several inputs
-/// come to share at the geometric mean of those of single ones.
-fn start_at(kernel: &mut dyn Kernel, before: &dyn Kernel, lengths: &[f64]) {
-    let most = 2.0 * (lengths.len() as f64).sqrt();
-    let finite: Vec<f64> = lengths.iter().filter(|l| l.is_finite()).map(|l| l.min(most)).collect();
-    let mean = finite.iter().map(|l| l.ln()).sum::<f64>() / finite.len().max(1) as f64;
-    for ((_, own), (_, before)) in kernel.params_mut().into_iter().zip(before.params()) {
-        if own.frozen || own.given || own.role() != before.role() {
-            continue;
-        }
-        if own.len() == before.len() {
-            own.start(before.value());
-        } else if own.role() == Role::Lengthscales && own.len() == 1 && !finite.is_empty() {
-            own.start(&[mean.exp()]);
-        }
-    }
-}
-
-/// Starts a sum that ends in straight lines at the variance of these; other terms have this variance.
-fn start_beside(kernel: &mut dyn Kernel, line: &dyn Kernel, left: f64) {
-    let line = line.params().into_iter().find(|(_, param)| param.role() == Role::Variance);
-    let mut variances: Vec<_> = kernel.params_mut().into_iter().map(|(_, param)| param).collect();
-    variances.retain(|param| param.role() == Role::Variance && !param.frozen && !param.given);
-    let last = variances.pop();
-    variances.into_iter().for_each(|own| own.start(&vec![left; own.len()]));
-    if let (Some(last), Some((_, line))) = (last, line) {
-        last.start(line.value());
-    }
-}
-
-/// Starts the likelihood at that of another trial.
-fn start_likelihood(model: &mut Model, from: &Model) {
-    let before = from.likelihood.params();
-    for ((_, own), (_, before)) in model.likelihood.params_mut().into_iter().zip(before) {
-        if !own.frozen && own.len() == before.len() {
-            own.start(before.value());
-        }
-    }
-}
-
 /// The score of a trained trial.
-fn scored(spec: &str, objective: f64, model: &Model) -> KernelScore {
+fn scored(spec: &str, objective: f64, trial: &Trial) -> KernelScore {
+    let (model, rows) = (&trial.model, trial.rows().x.nrows());
     let evidence = objective - model.assumed_log_prior();
     // what claims to be without noise must be better by more
     let of_noise = assumed_log_prior(|v| model.likelihood.visit(v));
     let parameters = model.kernels.iter().map(|kernel| determined(&**kernel)).sum();
     let score = evidence - PRICE * parameters as f64 + of_noise;
-    KernelScore { kernel: spec.into(), evidence, parameters, score }
+    KernelScore { kernel: spec.into(), rows, evidence, parameters, score }
 }
 
 /// Hyperparameters of a kernel that rows determine: all but lengthscales that are far beyond where they start.
@@ -437,7 +409,10 @@ fn determined(kernel: &dyn Kernel) -> usize {
 /// The best candidate, or the usual one, where none is clearly better.
 fn chosen(mut scores: Vec<KernelScore>, rows: usize, usual_name: &str) -> KernelChoice {
     let usual = scores[0].score;
-    scores.sort_by(|a, b| b.score.total_cmp(&a.score));
+    // those that few rows have left behind come last
+    let most = scores[0].rows;
+    scores
+        .sort_by(|a, b| (b.rows == most).cmp(&(a.rows == most)).then(b.score.total_cmp(&a.score)));
     let best = &scores[0];
     let (kernel, reason) = if best.kernel == usual_name {
         (usual_name.to_owned(), format!("no other of {} kernels is better", scores.len()))
@@ -446,7 +421,8 @@ fn chosen(mut scores: Vec<KernelScore>, rows: usize, usual_name: &str) -> Kernel
         let reason = format!("`{}` is better by no more than {gain:.1} nats", best.kernel);
         (usual_name.to_owned(), reason)
     } else {
-        let alike = scores.iter().filter(|own| own.score > best.score - ALIKE).count() - 1;
+        let alike = |own: &&KernelScore| own.rows == most && own.score > best.score - ALIKE;
+        let alike = scores.iter().filter(alike).count() - 1;
         let also = match alike {
             0 => String::new(),
             1 => "; one other is as good within noise".into(),

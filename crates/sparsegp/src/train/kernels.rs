@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 pub struct KernelScore {
     /// Its specification.
     pub kernel: String,
-    /// Log evidence or bound of the rows that it was judged by, in nats on the model's scale.
+    /// Rows that it was judged by.
+    #[serde(default)]
+    pub rows: usize,
+    /// Log evidence or bound of these rows, in nats on the model's scale.
     pub evidence: f64,
     /// Hyperparameters that these rows determine.
     pub parameters: usize,
@@ -22,8 +25,8 @@ pub struct KernelChoice {
     pub kernel: String,
     /// Why, in a sentence.
     pub reason: String,
-    /// Rows that the candidates were judged by; 0 where none were.
+    /// Most rows that candidates were judged by; 0 where none were.
     pub rows: usize,
-    /// The candidates, the best first.
+    /// The candidates: first those that were judged by most rows, the best of them first.
     pub candidates: Vec<KernelScore>,
 }

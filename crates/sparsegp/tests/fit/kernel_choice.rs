@@ -1,6 +1,7 @@
 //! The kernel that rows ask for.
 
 use crate::support::{arrays, fit, options, table};
+use sparsegp::data::{Selection, Table};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Fitted};
 use sparsegp::io;
@@ -8,6 +9,7 @@ use sparsegp::linalg::Mat;
 use sparsegp::rng::{stream, uniform};
 use sparsegp::train::{Event, KernelChoice, Observer};
 use std::ops::ControlFlow;
+use std::path::Path;
 
 fn automatic() -> FitOptions {
     FitOptions { kernel: "auto".into(), ..options("auto", 100) }
@@ -69,6 +71,47 @@ fn rough_functions_have_rough_kernels() {
     assert!(choice(&found).kernel.contains("matern"), "{:?}", choice(&found));
     let gain = found.objective().unwrap() - usual.objective().unwrap();
     assert!(gain > 5.0, "{gain}");
+}
+
+/// On 200 of these rows straight lines are the best kernel, on all of them they are worse by tens of nats.
+#[test]
+fn what_few_rows_take_for_noise_is_found_by_more() {
+    let mut rng = stream(9, "rows");
+    let x = Mat::from_fn(600, 3, |_, _| 4.0 * uniform(&mut rng) - 2.0);
+    let y = Mat::from_fn(600, 1, |i, _| {
+        70.0 + 30.0 * (x[(i, 0)] + 0.5 * (4.0 * x[(i, 1)]).sin() + noise(&mut rng))
+    });
+    let found = fitted(&x, &y, &automatic());
+    let lines = fitted(&x, &y, &FitOptions { kernel: "linear".into(), ..automatic() });
+    let (own, rows) = (choice(&found), choice(&found).rows);
+    assert!(own.kernel != "linear" && rows >= 450, "{own:?}");
+    let gain = found.objective().unwrap() - lines.objective().unwrap();
+    assert!(gain > 8.0, "{gain}");
+    // those that few rows have left behind come last
+    let of: Vec<bool> = own.candidates.iter().map(|other| other.rows == rows).collect();
+    assert!(of.iter().filter(|first| **first).count() >= 3, "{own:?}");
+    assert!(of.is_sorted_by(|a, b| a >= b), "{own:?}");
+}
+
+/// A level that wanders over years beside what varies in months.
+#[test]
+fn slow_trends_are_found_beside_fast_variation() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/data/co2.csv.gz");
+    let selected = Table::open(path).unwrap().select(&Selection::targets(["y"])).unwrap();
+    let all = selected.read_all().unwrap();
+    let learnt = (0..all.x.nrows()).filter(|i| all.x[(*i, 0)] < 1990.0).collect::<Vec<_>>();
+    let later = (0..all.x.nrows()).filter(|i| all.x[(*i, 0)] >= 1990.0).collect::<Vec<_>>();
+    let (x, y) = (&all.x, &all.y);
+    let of =
+        |from: &Mat<f64>, rows: &[usize]| Mat::from_fn(rows.len(), 1, |i, _| from[(rows[i], 0)]);
+    let options = FitOptions { seasons: vec!["1".into()], ..automatic() };
+    let found = fitted(&of(x, &learnt), &of(y, &learnt), &options);
+    assert!(choice(&found).kernel.contains("+ matern52"), "{:?}", choice(&found));
+    let later = &later[..later.len().min(60)];
+    let (mean, _) = found.predict(of(x, later).as_ref(), sparsegp::fit::Of::Latent).unwrap();
+    let square = |i: usize| (mean[(i, 0)] - y[(later[i], 0)]).powi(2);
+    let rmse = ((0..later.len()).map(square).sum::<f64>() / later.len() as f64).sqrt();
+    assert!(rmse < 2.2, "{rmse}");
 }
 
 #[test]

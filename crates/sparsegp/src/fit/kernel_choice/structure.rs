@@ -9,6 +9,8 @@ pub(super) enum Change {
     OfPairs,
     /// One lengthscale for all inputs.
     Shared,
+    /// A lengthscale for each input again.
+    Own,
     /// Another term.
     Plus(Term),
 }
@@ -17,10 +19,15 @@ pub(super) enum Change {
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Term {
     Linear,
+    /// What varies slowly beside what varies fast.
+    Slow,
     Wave,
     Periodic,
     OfEachInput,
 }
+
+/// A smooth term with a state-space form.
+const SLOW: &str = " + matern52";
 
 /// A kernel in parts.
 #[derive(Clone)]
@@ -40,6 +47,7 @@ impl Structure {
             Change::Family(family) => own.family = family,
             Change::OfPairs => own.of_pairs = true,
             Change::Shared => own.shared = true,
+            Change::Own => own.shared = false,
             Change::Plus(term) => own.terms.push(term),
         }
         own
@@ -56,6 +64,7 @@ impl Structure {
         for term in &self.terms {
             all += match term {
                 Term::Linear => " + linear",
+                Term::Slow => SLOW,
                 Term::Wave => " + cosine",
                 Term::Periodic => " + periodic",
                 Term::OfEachInput => " + additive",
@@ -66,6 +75,10 @@ impl Structure {
 
     /// Whether a change makes it another.
     pub(super) fn may(&self, change: Change) -> bool {
-        !(self.of_pairs && matches!(change, Change::Plus(Term::OfEachInput)))
+        match change {
+            Change::Plus(Term::OfEachInput) => !self.of_pairs,
+            Change::Own => self.shared,
+            _ => true,
+        }
     }
 }
