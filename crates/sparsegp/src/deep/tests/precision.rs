@@ -99,7 +99,7 @@ fn natural_steps_keep_their_digits() {
         let mut work = Work::in_precision(precision);
         let noise = Noise::Given(&problem.draws);
         model.natural_step(1, 0.5, &problem.batch(), &noise, &mut work).unwrap();
-        columns(&model.layers[1].groups[0].q.means())
+        columns(&model.layers[1].groups[0].q.mean())
     });
     assert_ne!(double, single, "nothing is rounded");
     let most = size(&double);
