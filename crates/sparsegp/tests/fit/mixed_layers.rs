@@ -176,6 +176,7 @@ fn a_training_goes_on_in_double_precision_where_digits_run_out() {
     let mut own = of("deep(layers=1, kind=w)", 30);
     if let Some(batches) = &mut own.batches {
         batches.training.adam.learning_rate = 0.3;
+        batches.training.natural = Some(1.0);
     }
     let single = fit(&rows, &mixed(own)).expect("a fit");
     assert!(value(&single.model, "likelihood.variance")[0] < 1e-3);
