@@ -1,16 +1,18 @@
 //! Mixed precision beside double precision, in alternation and with plain products of both in the same run:
-//! `cargo run --release -p sparsegp-bench --bin mixed -- [bounds | steps | predictions]`.
+//! `cargo run --release -p sparsegp-bench --bin mixed -- [bounds | steps | layers | predictions]`.
 //!
 //! Predictions are of means and variances of 100 000 rows, with the largest change of a standard deviation as a share of it. Of
 //! the rest, medians of the time of a collapsed bound with its gradient (10 000 rows of 8 inputs) and of a minibatch step
 //! (1024 rows), their ratio, that of plain products, and what the two evaluations differ by: the bound in nats per
-//! row, the gradient as the largest difference in units of its largest entry.
+//! row, the gradient as the largest difference in units of its largest entry. Layers are two of each kind, 8 inputs and a
+//! minibatch of 1024 rows, bound and gradient at the start; ratios are medians of those of neighbouring rounds.
 
 use sparsegp::data::InMemory;
+use sparsegp::deep::{Batch, Deep, Kind, Noise, Start, Want, Work};
 use sparsegp::engine::{Cpu, Engine, Mixed};
 use sparsegp::kernels::{Inputs, parse};
 use sparsegp::likelihoods::Gaussian;
-use sparsegp::linalg::{Jitter, Mat, Real, in_parts, sized};
+use sparsegp::linalg::{Jitter, Mat, Precision, Real, in_parts, sized};
 use sparsegp::methods;
 use sparsegp::model::{Model, Posterior, inducing_param};
 use sparsegp::variational::Variational;
@@ -31,6 +33,13 @@ fn main() {
                     ("titsias2025", 1024),
                 ] {
                     case(method, [10_000, 8, m], threads, 7);
+                }
+            }
+            if asked("layers") {
+                for kind in [Kind::L, Kind::W] {
+                    for (m, rounds) in [(128, 31), (256, 21), (512, 11), (1024, 5)] {
+                        layers(kind, [1024, 8, m], threads, rounds);
+                    }
                 }
             }
             if asked("predictions") {
@@ -174,6 +183,47 @@ fn case(method: &str, [n, d, m]: [usize; 3], threads: usize, rounds: usize) {
         double_time / mixed_time,
         f64s / f32s,
         (double.value - single.value).abs() / n as f64,
+        apart / size,
+    );
+}
+
+/// A step of two layers, without that of Adam.
+fn layers(kind: Kind, [n, d, m]: [usize; 3], threads: usize, rounds: usize) {
+    let (_, data, _) = problem("titsias2025", [n.max(2 * m), d, 1], 0);
+    let start = Start { hidden: vec![d], kind, points: m, ..Start::default() };
+    let likelihood = Box::new(Gaussian::new(0.1));
+    let (x, y) = (data.x.as_ref(), data.y.as_ref());
+    let model = Deep::start(x, y, &[], likelihood, &start).expect("a start");
+    let rows = data.all().part(0, n);
+    let batch = Batch { rows, population: n as f64, samples: 1 };
+    let want = Want { gradient: true, ..Want::default() };
+    let mut works = [Precision::Double, Precision::Single].map(Work::in_precision);
+    let (mut times, mut ratios) = ([const { Vec::new() }; 2], Vec::new());
+    let mut found = Vec::new();
+    for round in 0..=rounds {
+        let noise = Noise::Streams { seed: 1, step: round as u64 };
+        found.clear();
+        let now = works.each_mut().map(|work| {
+            let start = Instant::now();
+            found.push(model.evaluate(&batch, &noise, want, work).expect("an evaluation"));
+            start.elapsed().as_secs_f64()
+        });
+        if round > 0 {
+            times.iter_mut().zip(now).for_each(|(all, time)| all.push(time));
+            ratios.push(now[0] / now[1]);
+        }
+    }
+    let size = found[0].gradient.iter().fold(0.0, |most: f64, g| most.max(g.abs()));
+    let apart = found[0].gradient.iter().zip(&found[1].gradient);
+    let apart = apart.fold(0.0, |most: f64, (a, b)| most.max((a - b).abs()));
+    let [double_time, mixed_time] = times.map(median);
+    println!(
+        "{threads} thread(s)  M = {m:4}  deep, {kind:?}    : {:7.1} ms, mixed {:7.1} ms: {:.2} times as fast; apart {:.0e} \
+         nats a row, gradient {:.0e}",
+        double_time * 1e3,
+        mixed_time * 1e3,
+        median(ratios),
+        (found[0].value - found[1].value).abs() / n as f64,
         apart / size,
     );
 }

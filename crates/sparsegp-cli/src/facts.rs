@@ -100,10 +100,9 @@ fn of_training<'a>(fitted: &Fitted, report: &'a TrainReport, objective: f64) -> 
     lines.push(("objective", format!("{value} nats ({})", objective_name(fitted))));
     lines.push(("training", training_text(report)));
     if report.precision == Precision::Single {
-        lines.push((
-            "precision",
-            "trained in mixed precision; predicts in double precision unless asked".into(),
-        ));
+        let more = if fitted.check_mixed_precision().is_ok() { " unless asked" } else { "" };
+        let text = format!("trained in mixed precision; predicts in double precision{more}");
+        lines.push(("precision", text));
     }
     if report.starts.len() > 1 {
         let jacobian = fitted.log_jacobian();

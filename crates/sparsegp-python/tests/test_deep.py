@@ -1,6 +1,7 @@
 """Deep models through the estimators."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -124,3 +125,22 @@ def test_rows_put_aside_end_the_training():
     assert np.isfinite(held).all() and len(held) < 600
     assert f"no better for 2 epochs; the state after epoch {np.argmax(held) + 1} is kept" in fitted.stopped_
     assert np.argmax(held) == len(held) - 3
+
+
+def test_layers_in_mixed_precision_agree_or_say_why_not():
+    X, y, _ = rows(300)
+    double = model(method="deep", epochs=10).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mixed = model(method="deep", epochs=10, precision="mixed").fit(X, y)
+    assert (double.precision_, mixed.precision_) == ("double", "mixed")
+    mean, deviation = double.predict(X, return_std=True)
+    assert np.abs(mixed.predict(X) - mean).max() < 0.1 * deviation.max()
+    precise = dict(initial={"likelihood.variance": 1e-7}, fixed=["likelihood.variance"])
+    with pytest.warns(UserWarning, match="in double precision"):
+        told = model(method="deep", epochs=2, precision="mixed", **precise).fit(X, y)
+    assert told.precision_ == "double"
+    with pytest.raises(ValueError, match=r"deep\(kind=r\)"):
+        model(method="deep(kind=r)", epochs=2, precision="mixed").fit(X, y)
+    with pytest.raises(ValueError, match="one layer"):
+        mixed.predict(X, precision="mixed")

@@ -42,6 +42,8 @@ mod limits;
 mod log_inputs;
 #[path = "fit/mixed.rs"]
 mod mixed;
+#[path = "fit/mixed_layers.rs"]
+mod mixed_layers;
 #[path = "fit/mixed_predictions.rs"]
 mod mixed_predictions;
 #[path = "fit/noiseless.rs"]

@@ -144,3 +144,23 @@ fn a_killed_fit_goes_on_from_its_checkpoint() {
     let predicted = |model: &str| folder.ok(&format!("predict {model} a.csv")).out;
     assert_eq!(predicted("whole.safetensors"), predicted("killed.safetensors"));
 }
+
+#[test]
+fn layers_in_mixed_precision_say_so_or_why_not() {
+    let folder = Folder::new();
+    folder.write("a.csv", table(300, 0));
+    let fit = "fit a.csv --target y --ignore side --method deep --inducing 20 --epochs 20";
+    folder.ok(&format!("{fit} -o double"));
+    let mixed = folder.ok(&format!("{fit} --precision mixed -o mixed"));
+    assert!(!mixed.err.contains("double precision"), "{}", mixed.err);
+    assert!(folder.ok("inspect mixed").out.contains("trained in mixed precision"));
+    let objective = |model: &str| number(&folder.json(&format!("inspect {model}")), "/objective");
+    assert!((objective("mixed") - objective("double")).abs() < 0.01 * 300.0);
+    let set = "--set likelihood.variance=1e-7 --freeze likelihood.variance";
+    let told = folder.ok(&format!("{fit} --precision mixed {set} -o precise"));
+    assert!(told.err.contains("the fit is in double precision"), "{}", told.err);
+    assert_eq!(folder.json("inspect precise")["training"]["precision"], "double");
+    let relaxed = fit.replace("--method deep", "--method deep(kind=r)");
+    folder.refused(2, &format!("{relaxed} --precision mixed -o r"), &["--precision", "kind=r"]);
+    folder.refused(1, "predict mixed a.csv --precision mixed", &["`deep`", "one layer"]);
+}

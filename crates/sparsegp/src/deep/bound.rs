@@ -8,7 +8,7 @@ use super::noise::{Noise, Place};
 use super::targets::check_targets;
 use crate::data::Rows;
 use crate::error::{Error, Result};
-use crate::linalg::{Mat, column};
+use crate::linalg::{Mat, Precision, column};
 use rayon::prelude::*;
 
 /// Most lanes that blocks are divided among.
@@ -72,12 +72,22 @@ pub struct Evaluation {
     pub layers: Vec<Through>,
 }
 
-/// Memory of evaluations, kept from one to the next.
+/// Memory of evaluations, kept from one to the next, and what their products of rows are made in.
 #[derive(Debug, Default)]
 pub struct Work {
+    precision: Precision,
     pub(super) layers: Vec<LayerWork>,
     lanes: Vec<Lane>,
     pub(super) sums: Vec<LayerSums>,
+}
+
+impl Work {
+    /// Memory of evaluations in a precision: in single precision covariances of rows are rounded, and features, variances and their
+    /// adjoints are of it, as by [`crate::engine::Mixed`]. Samples, sums over blocks of rows, Kuu, q, KL divergences and the
+    /// likelihood stay in double precision, and so do layers of kind R.
+    pub fn in_precision(precision: Precision) -> Self {
+        Self { precision, ..Self::default() }
+    }
 }
 
 impl Deep {
@@ -109,9 +119,10 @@ impl Deep {
         let n = batch.rows.x.nrows();
         noise.check(self, n, batch.samples)?;
         let back = want.gradient || want.inputs || want.layers || grams.is_some();
+        let precision = work.precision;
         work.layers.resize_with(self.layers.len(), LayerWork::default);
         for (own, layer) in work.layers.iter_mut().zip(&self.layers) {
-            own.prepare(layer, back)?;
+            own.prepare(layer, precision, back)?;
         }
         let places = noise.places(self, n, batch.samples);
         work.lanes.resize_with(LANES.min(places.len()), Lane::default);
@@ -151,7 +162,7 @@ impl Deep {
         work: &mut Work,
     ) -> Result<Evaluation> {
         let (n, samples) = (batch.rows.x.nrows(), batch.samples);
-        let Work { layers, lanes, sums } = work;
+        let Work { layers, lanes, sums, .. } = work;
         let data: f64 = lanes.iter().map(|lane| lane.value).sum();
         let kl: Vec<f64> = layers.iter().map(LayerWork::kl).collect();
         let mut penalty = 0.0;

@@ -1,14 +1,12 @@
 //! Latent functions of a layer that share a kernel and inducing points: what of them comes before and after the rows. These
 //! are the shallow formulas, of [`crate::methods::uncollapsed`] for W and M and of [`crate::inverse_free`] for L and R.
 
-use crate::engine::CholeskyBasis;
+use crate::engine::{Basis, CholeskyBasis, Either, Rounded, Spread};
 use crate::error::{Error, Result};
 use crate::inverse_free::{Adjoints, LSpace, Solved, SolverOptions, Tilde};
 use crate::kernels::inducing::{Points, Variables};
 use crate::kernels::{Kernel, Tape};
-use crate::linalg::{
-    Accum, Jitter, Mat, MatRef, Par, by_columns, column, gram_lower, sized, zeroed,
-};
+use crate::linalg::{Jitter, Mat, MatRef, Precision, by_columns, column, sized, zeroed};
 use crate::params::{Visitor, VisitorMut, count, prefixed, prefixed_mut};
 use crate::variational::{self, Form, Parts, Variational};
 
@@ -228,6 +226,8 @@ pub(super) struct Prepared {
     bars: Parts,
     /// Of L and R layers.
     pub(super) space: LSpace,
+    /// What of it is of single precision for the rows.
+    rounded: Rounded,
     kuu_bar: Mat<f64>,
     /// KL divergence of q from the prior; of R layers its bound.
     pub(super) kl: f64,
@@ -242,6 +242,7 @@ impl Default for Prepared {
             parts: Parts::default(),
             bars: Parts::default(),
             space: LSpace::default(),
+            rounded: Rounded::default(),
             kuu_bar: Mat::new(),
             kl: 0.0,
         }
@@ -256,8 +257,13 @@ impl Prepared {
         group.inducing.kuu(self.kuu.as_mut(), &mut self.tape);
     }
 
-    /// Kuu, its factor and q as the rows see it.
-    pub(super) fn prepare(&mut self, group: &Group, jitter: Jitter, record: bool) -> Result<()> {
+    /// Kuu, its factor and q as the rows see it, with products of rows in a precision.
+    pub(super) fn prepare(
+        &mut self,
+        group: &Group,
+        (jitter, precision): (Jitter, Precision),
+        record: bool,
+    ) -> Result<()> {
         self.covariances(group, record);
         let q = &group.q;
         let tilde = Tilde {
@@ -285,7 +291,25 @@ impl Prepared {
                 self.kl = latents.map(one).sum();
             }
         }
+        let mut rounded = std::mem::take(&mut self.rounded);
+        let (basis, _, spread) = self.of_rows(group);
+        rounded.renew(basis, spread, precision);
+        self.rounded = rounded;
         Ok(())
+    }
+
+    /// Basis, whitened means and spread: what rows see, as in a pass of an engine.
+    fn of_rows(&self, group: &Group) -> (&dyn Basis, MatRef<'_, f64>, Spread<'_>) {
+        match group.shares() {
+            true => (self.space.root(), self.space.mean(), self.space.spread()),
+            false => (&self.basis, self.parts.mean.as_ref(), Spread::Roots(&self.parts.roots)),
+        }
+    }
+
+    /// What blocks of rows are multiplied by. (Those of R layers are of double precision, as their T is.)
+    pub(super) fn operands(&self, group: &Group) -> Either<'_> {
+        let (basis, mean, spread) = self.of_rows(group);
+        Either::of(basis, mean, spread, &self.rounded)
     }
 
     /// From what the rows left to the gradient, in the order of the parameters, at the slope κ in the KL divergence. The
@@ -337,9 +361,4 @@ impl Prepared {
         group.q.pull(0..latents, factor, &self.parts, &mut self.bars, &mut psi, q);
         self.kuu_bar = self.basis.kuu_bar(psi);
     }
-}
-
-/// Adds the lower triangle of aᵀb, or puts it there.
-pub(super) fn gram(to: &mut Mat<f64>, accum: Accum, a: &Mat<f64>, b: &Mat<f64>, factor: f64) {
-    gram_lower(to.as_mut(), accum, a.as_ref(), b.as_ref(), factor, Par::Seq);
 }

@@ -5,7 +5,7 @@ use super::group::{Group, Prepared, Sums};
 use crate::error::{Error, Result};
 use crate::inverse_free::Solved;
 use crate::kernels::convolutional::Grid;
-use crate::linalg::{Jitter, Mat, MatRef, sized, zeroed};
+use crate::linalg::{Jitter, Mat, MatRef, Precision, sized, zeroed};
 use crate::means::Mean;
 use crate::params::{Visitor, VisitorMut, prefixed, prefixed_mut};
 
@@ -241,7 +241,7 @@ impl Layer {
     pub fn forward(&self, x: MatRef<f64>) -> Result<Marginals> {
         self.check(ALONE)?;
         let mut work = LayerWork::default();
-        work.prepare(self, false)?;
+        work.prepare(self, Precision::Double, false)?;
         let mut own = Block::default();
         own.forward(self, &work, self.rows(x)?, None, false);
         Ok(own.marginals)
@@ -254,7 +254,7 @@ impl Layer {
     pub fn kl(&self) -> Result<f64> {
         self.check(ALONE)?;
         let mut work = LayerWork::default();
-        work.prepare(self, false)?;
+        work.prepare(self, Precision::Double, false)?;
         Ok(work.kl())
     }
 
@@ -277,7 +277,7 @@ impl Layer {
             }
         }
         let mut work = LayerWork::default();
-        work.prepare(self, true)?;
+        work.prepare(self, Precision::Double, true)?;
         let (mut own, mut sums) = (Block::default(), LayerSums::default());
         sums.begin(self, false);
         own.forward(self, &work, x, None, true);
@@ -309,10 +309,16 @@ pub(super) struct LayerWork {
 }
 
 impl LayerWork {
-    pub(super) fn prepare(&mut self, layer: &Layer, record: bool) -> Result<()> {
+    pub(super) fn prepare(
+        &mut self,
+        layer: &Layer,
+        precision: Precision,
+        record: bool,
+    ) -> Result<()> {
+        let how = (layer.jitter, precision);
         self.groups.resize_with(layer.groups.len(), Prepared::default);
         let pairs = self.groups.iter_mut().zip(&layer.groups);
-        pairs.into_iter().try_for_each(|(own, group)| own.prepare(group, layer.jitter, record))
+        pairs.into_iter().try_for_each(|(own, group)| own.prepare(group, how, record))
     }
 
     pub(super) fn kl(&self) -> f64 {

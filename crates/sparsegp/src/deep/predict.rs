@@ -11,7 +11,7 @@ use super::noise::{Draws, check_draws};
 use super::targets::check_targets;
 use crate::error::{Error, Result};
 use crate::likelihoods::{Likelihood, Target, default_extra, predict};
-use crate::linalg::{Mat, MatRef, sized};
+use crate::linalg::{Mat, MatRef, Precision, sized};
 use crate::rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
@@ -59,7 +59,7 @@ impl Deep {
         let mut layers = Vec::new();
         for layer in &self.layers {
             let mut own = LayerWork::default();
-            own.prepare(layer, false)?;
+            own.prepare(layer, Precision::Double, false)?;
             layers.push(own);
         }
         Ok(Predictor { model: self, layers })

@@ -8,6 +8,7 @@ use super::units::Scales;
 use crate::data::Minibatch;
 use crate::error::{Error, Result};
 use crate::inverse_free::SolverOptions;
+use crate::linalg::Precision;
 use crate::optim::{Adam, AdamOptions, Objective, Optimiser, Status};
 use crate::params::{free_count, free_gradient, free_values, log_prior, set_free_values};
 use crate::variational::Variational;
@@ -29,6 +30,8 @@ pub struct StepOptions {
     /// Units of all numbers, in which Adam's steps are measured ([`Deep::units`]); none for those of the model as it is. A run
     /// that goes on with a state needs those of its start.
     pub units: Option<Vec<f64>>,
+    /// What products of rows are made in ([`Work::in_precision`]).
+    pub precision: Precision,
     /// Seed of the noise.
     pub seed: u64,
 }
@@ -42,6 +45,7 @@ impl Default for StepOptions {
             natural: None,
             solver: SolverOptions::default(),
             units: None,
+            precision: Precision::Double,
             seed: 0,
         }
     }
@@ -136,15 +140,7 @@ impl Objective for Negative<'_> {
 }
 
 fn rows(batch: &Minibatch, samples: usize) -> Batch<'_> {
-    let own = &batch.rows;
-    let rows = crate::data::source::Rows {
-        start: 0,
-        x: own.x.as_ref(),
-        y: own.y.as_ref(),
-        weights: &own.weights,
-        extra: &own.extra,
-    };
-    Batch { rows, population: batch.population as f64, samples }
+    Batch { rows: batch.rows.all(), population: batch.population as f64, samples }
 }
 
 /// Layers in training.
@@ -179,7 +175,7 @@ impl<'a> Steps<'a> {
         let all = options.units.clone().unwrap_or_else(|| layers.units());
         let fits = all.len() == layers.num_params();
         let scales = if fits { Scales::new(layers, &all) } else { Scales::default() };
-        let (work, good) = (Work::default(), Good::default());
+        let (work, good) = (Work::in_precision(options.precision), Good::default());
         let mut own = Self { layers, options, planned, frozen, work, good, scales };
         if !fits {
             own.release();

@@ -17,6 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 mod images;
+mod precision;
 mod refusals;
 mod training;
 

@@ -29,6 +29,7 @@ mod terms;
 
 pub use basis::{Basis, CholeskyBasis, Projection};
 pub use cpu::{Cpu, Timings};
+pub(crate) use cpu::{Either, EitherFeatures, Right, Rounded};
 pub use description::Description;
 pub use job::{Factors, Job, Process, Spread, Through, Want};
 pub use mixed::Mixed;

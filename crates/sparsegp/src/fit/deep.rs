@@ -5,6 +5,7 @@ use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
 use super::guards::Checked;
 use super::keeping::{Failures, Telling};
+use super::mixed::{self, Apart, InEither};
 use super::sample::sample_rows;
 use super::start::apply;
 use super::{BatchOptions, Dataset, FitOptions};
@@ -14,10 +15,12 @@ use crate::error::{Error, Result};
 use crate::inducing::select::Selection;
 use crate::inverse_free::SolverOptions;
 use crate::likelihoods::Likelihood;
-use crate::linalg::Jitter;
+use crate::linalg::{Jitter, Precision};
 use crate::methods::{Entry, finite};
 use crate::model::{Model, Posterior};
-use crate::train::{Event, Observer, StochasticOptions, Surroundings, TrainReport, train_layers};
+use crate::train::{
+    Event, Observer, StochasticOptions, Surroundings, TrainReport, TrainingState, train_layers,
+};
 
 /// Rows that the start is found on.
 const ROWS: usize = 10_000;
@@ -144,63 +147,129 @@ fn begun(
     Ok((model, bound))
 }
 
+/// Layers in training.
+struct Layers<'a> {
+    dataset: &'a Dataset,
+    options: &'a FitOptions,
+    entry: &'static Entry,
+    batches: BatchOptions,
+    layers: Deep,
+    /// Of the numbers of the start, also where a state goes on.
+    units: Vec<f64>,
+    origin: Origin,
+    /// The state to go on with.
+    resume: Option<TrainingState>,
+    /// Some rows that are held out.
+    aside: Option<InMemory>,
+}
+
+impl Layers<'_> {
+    /// Trains from where they are, with a checkpoint if it is to be written.
+    fn in_batches(
+        &mut self,
+        options: &FitOptions,
+        observer: &mut dyn Observer,
+    ) -> Result<TrainReport> {
+        let (deep, source) = (architecture(self.entry)?, &*self.dataset.source);
+        let training = &self.batches.training;
+        let size = self.batches.size.clamp(1, source.rows().max(1));
+        let mut rows = source.batches(size, options.seed)?;
+        let remark = rows.remark().filter(|own| !self.origin.warnings.contains(own));
+        self.origin.warnings.extend(remark);
+        let steps = StepOptions {
+            samples: deep.samples,
+            learning_rate: training.adam.learning_rate,
+            natural: training.natural.filter(|_| matches!(deep.kind, Kind::W | Kind::M)),
+            units: Some(self.units.clone()),
+            precision: options.precision,
+            seed: options.seed,
+            ..StepOptions::default()
+        };
+        let (failures, then) = (Failures::default(), self.origin.clone());
+        let mut write = checkpoint::writer(options, &then, &failures);
+        let surroundings = Surroundings {
+            settings: checkpoint::settings(options, self.dataset)?,
+            judged: Vec::new(),
+            held_out: self.aside.as_ref().map(|rows| rows as &dyn Source),
+            bound: None,
+            resume: self.resume.take(),
+            checkpoint: options.checkpoint.is_some().then_some(&mut write),
+        };
+        let observer = &mut Telling { observer, failures: &failures };
+        let (layers, method) = (&mut self.layers, self.entry.method);
+        let how = (&steps, training);
+        let report = train_layers(layers, method, &mut *rows, how, surroundings, observer)?;
+        self.origin.warnings.extend(failures.warning());
+        Ok(report)
+    }
+}
+
+impl InEither for Layers<'_> {
+    fn apart(&mut self, ended: bool) -> Result<Apart> {
+        let seed = self.options.seed.wrapping_add(u64::from(ended));
+        let rows = sample_rows(&*self.dataset.source, mixed::ROWS, seed)?;
+        Apart::of_layers(&self.layers, architecture(self.entry)?.samples, &rows)
+    }
+
+    fn train(
+        &mut self,
+        precision: Precision,
+        before: Option<usize>,
+        observer: &mut dyn Observer,
+    ) -> Result<TrainReport> {
+        let mut options = FitOptions { precision, ..self.options.clone() };
+        if before.is_some() {
+            options.checkpoint = None;
+        }
+        self.in_batches(&options, observer)
+    }
+
+    fn warn(&mut self, text: String) {
+        self.origin.warnings.push(text);
+    }
+
+    /// An estimate by minibatches, of whose noise rounding is a small part.
+    fn objective(&mut self, _: Apart, report: &TrainReport) -> Result<f64> {
+        Ok(report.objective)
+    }
+}
+
 /// Trains layers, or resumes where a checkpoint was written.
 fn trained(
     dataset: &Dataset,
     options: &FitOptions,
     entry: &'static Entry,
     (model, bound): (Model, LastBound),
-    mut origin: Origin,
+    origin: Origin,
     observer: &mut dyn Observer,
 ) -> Result<(Deep, Origin, TrainReport)> {
-    let (deep, source) = (architecture(entry)?, &*dataset.source);
     let mut layers = model.to_deep(bound)?;
     layers.settle(&SolverOptions::default())?;
-    // those of the start, also where a state goes on
-    let units = Some(layers.units());
+    let units = layers.units();
     let batches = options.batches.clone().unwrap_or_else(BatchOptions::of_deep);
-    let mut rows = source.batches(batches.size.clamp(1, source.rows().max(1)), options.seed)?;
-    origin.warnings.extend(rows.remark());
-    let natural = batches.training.natural.filter(|_| matches!(deep.kind, Kind::W | Kind::M));
-    let steps = StepOptions {
-        samples: deep.samples,
-        learning_rate: batches.training.adam.learning_rate,
-        natural,
-        units,
-        seed: options.seed,
-        ..StepOptions::default()
-    };
-    let mut resume = None;
+    let (resume, aside) = (None, None);
+    let mut own = Layers { dataset, options, entry, batches, layers, units, origin, resume, aside };
     if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
         let (fitted, held) = checkpoint::load(path, dataset, options)?;
         let Held::Training(state) = held else {
             return Err(checkpoint::of_another(options, "other ways"));
         };
         let (then, old) = fitted.into_parts();
-        layers = then.to_deep(bound)?;
-        origin = old;
-        resume = Some(*state);
+        own.layers = then.to_deep(bound)?;
+        own.origin = old;
+        own.resume = Some(*state);
     }
     if observer.event(Event::Training).is_break() {
         return Err(Error::Interrupted);
     }
     let aside = dataset.held_out.as_deref();
-    let aside = aside.map(|rows| sample_rows(rows, LOOKED_AT, options.seed)).transpose()?;
-    let (failures, then) = (Failures::default(), origin.clone());
-    let mut write = checkpoint::writer(options, &then, &failures);
-    let surroundings = Surroundings {
-        settings: checkpoint::settings(options, dataset)?,
-        judged: Vec::new(),
-        held_out: aside.as_ref().map(|rows| rows as &dyn Source),
-        bound: None,
-        resume,
-        checkpoint: options.checkpoint.is_some().then_some(&mut write),
-    };
-    let observer = &mut Telling { observer, failures: &failures };
-    let how = (&steps, &batches.training);
-    let report = train_layers(&mut layers, entry.method, &mut *rows, how, surroundings, observer)?;
-    origin.warnings.extend(failures.warning());
-    Ok((layers, origin, report))
+    own.aside = aside.map(|rows| sample_rows(rows, LOOKED_AT, options.seed)).transpose()?;
+    let resumed = own.resume.is_some();
+    let report = match options.precision {
+        Precision::Double => own.in_batches(options, observer),
+        Precision::Single => mixed::guarded(&mut own, resumed, observer),
+    }?;
+    Ok((own.layers, own.origin, report))
 }
 
 /// A deep model after its training.

@@ -5,19 +5,21 @@
 use super::learning::Learning;
 use super::settings::{Trait, Way, traits_of};
 use super::{Dataset, FitOptions, checkpoint, sample_rows};
-use crate::data::Source;
+use crate::data::{InMemory, Source};
+use crate::deep::{Batch, Deep, Noise, Want, Work};
 use crate::engine::{Engine, Mixed};
 use crate::error::{Error, Result};
 use crate::fit::checkpoint::Held;
 use crate::fit::fitted::{Fitted, Origin};
 use crate::linalg::{Mat, MatRef, Precision};
-use crate::methods::{self, Keeps, Method};
+use crate::methods::{self, Keeps, Method, finite};
 use crate::model::Model;
+use crate::params::{Visitor, free_count, free_gradient, log_prior};
 use crate::train::{Counting, Observer, TrainReport};
 use std::borrow::Cow;
 
 /// Rows that are passed in both precisions before a training.
-const ROWS: usize = 2048;
+pub(super) const ROWS: usize = 2048;
 /// Nats a row by which a bound may differ from that of double precision: a twentieth of what a comparison of models shows.
 const BOUND: f64 = 1e-3;
 /// The same for its slopes by the free numbers of hyperparameters, near an optimum.
@@ -93,9 +95,19 @@ pub(super) fn resolved<'a>(
     Ok(Cow::Owned(own))
 }
 
+/// Which free numbers are hyperparameters.
+fn which<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> Vec<bool> {
+    let mut counts = Vec::new();
+    visit(&mut |_, own| {
+        let own = std::iter::repeat_n(!own.role().is_bulky(), own.len()).filter(|_| !own.frozen);
+        counts.extend(own);
+    });
+    counts
+}
+
 /// What mixed precision changes, per row.
 #[derive(Clone, Copy, Debug)]
-struct Apart {
+pub(super) struct Apart {
     rows: usize,
     /// The objective in double precision, with the log priors, and its change per row.
     objective: f64,
@@ -107,27 +119,25 @@ struct Apart {
 }
 
 impl Apart {
-    /// Compares the objectives of some rows. What cannot be computed is as far apart as can be.
-    fn of(model: &Model, engine: &dyn Engine, rows: &dyn Source) -> Result<Self> {
-        let of = |engine: &dyn Engine| match model.evaluate_free(engine, rows) {
+    /// Compares the objectives of some rows by their values and slopes in a precision; `counts` says of every slope whether it
+    /// is by a hyperparameter. What cannot be computed is as far apart as can be.
+    fn of(
+        count: usize,
+        counts: &[bool],
+        mut of: impl FnMut(Precision) -> Result<(f64, Vec<f64>)>,
+    ) -> Result<Self> {
+        let mut of = |precision| match of(precision) {
             Err(error) if error.is_recoverable() => Ok(None),
             outcome => outcome.map(Some),
         };
-        let count = rows.rows();
         let far =
             Self { rows: count, bound: f64::INFINITY, objective: 0.0, slope: 0.0, steepest: 0.0 };
-        let (Some((double, slopes)), Some((single, others))) = (of(engine)?, of(&Mixed(engine))?)
-        else {
+        let (double, single) = (of(Precision::Double)?, of(Precision::Single)?);
+        let (Some((double, slopes)), Some((single, others))) = (double, single) else {
             return Ok(far);
         };
         let n = count.max(1) as f64;
-        let mut counts = Vec::new();
-        model.visit(&mut |_, own| {
-            let is_free = !own.frozen;
-            counts
-                .extend(std::iter::repeat_n(!own.role().is_bulky(), own.len()).filter(|_| is_free));
-        });
-        let pairs = slopes.iter().zip(&others).zip(counts).filter(|(_, counts)| *counts);
+        let pairs = slopes.iter().zip(&others).zip(counts).filter(|(_, counts)| **counts);
         let (mut slope, mut steepest) = (0.0_f64, 0.0_f64);
         for ((a, b), _) in pairs {
             slope = slope.max((a - b).abs() / n);
@@ -135,16 +145,44 @@ impl Apart {
         }
         Ok(Self {
             rows: count,
-            bound: (double.value - single.value).abs() / n,
-            objective: double.value,
+            bound: (double - single).abs() / n,
+            objective: double,
             slope,
             steepest,
+        })
+    }
+
+    /// The same of a model whose bound is a sum over these rows.
+    fn of_model(model: &Model, engine: &dyn Engine, rows: &dyn Source) -> Result<Self> {
+        Self::of(rows.rows(), &which(|v| model.visit(v)), |precision| {
+            let mixed = Mixed(engine);
+            let engine = if precision == Precision::Single { &mixed } else { engine };
+            let (found, slopes) = model.evaluate_free(engine, rows)?;
+            Ok((found.value, slopes))
+        })
+    }
+
+    /// The same of layers, along the same samples of hidden ones.
+    pub(super) fn of_layers(layers: &Deep, samples: usize, rows: &InMemory) -> Result<Self> {
+        let count = rows.rows();
+        let batch = Batch { rows: rows.all(), population: count as f64, samples };
+        let noise = Noise::Streams { seed: 0, step: u64::MAX };
+        let want = Want { gradient: true, ..Want::default() };
+        Self::of(count, &which(|v| layers.visit(v)), |precision| {
+            let mut work = Work::in_precision(precision);
+            let mut found = layers.evaluate(&batch, &noise, want, &mut work)?;
+            let value = found.value + log_prior(|v| layers.visit(v), &mut found.gradient);
+            let mut slopes = vec![0.0; free_count(|v| layers.visit(v))];
+            free_gradient(|v| layers.visit(v), &found.gradient, &mut slopes);
+            slopes.iter().try_for_each(|g| finite(*g, "the gradient").map(|_| ()))?;
+            Ok((finite(value, "the bound")?, slopes))
         })
     }
 
     /// Why that is too much, if it is.
     fn too_much(self) -> Option<String> {
         let Self { rows, bound, slope, steepest, .. } = self;
+        // by what is no number, too
         let fine = bound <= BOUND && slope <= SLOPE.max(SHARE * steepest);
         (!fine).then(|| {
             format!(
@@ -197,14 +235,123 @@ impl Fitted {
             ));
         }
         let method = self.model.method;
-        if !traits_of(method, Way::default()).has(Trait::RowProducts) {
+        let layered = method.architecture().is_some();
+        if layered || !traits_of(method, Way::default()).has(Trait::RowProducts) {
             return Err(Error::Invalid(format!(
-                "method `{}` has no mixed precision for predictions, which takes {}: predict in double precision",
+                "method `{}` has no mixed precision for predictions, which takes {} and with one layer: predict in double \
+                 precision",
                 method.name(),
                 Trait::RowProducts.words()
             )));
         }
         self.posterior.check_mixed_precision()
+    }
+}
+
+/// A training that goes in either precision.
+pub(super) trait InEither {
+    /// What mixed precision changes of some rows, or of others where the training has `ended`.
+    fn apart(&mut self, ended: bool) -> Result<Apart>;
+    /// Trains in a precision, from where it is. `before` are the iterations of a part before, which a checkpoint that is there
+    /// is of: its end is found again from it.
+    fn train(
+        &mut self,
+        precision: Precision,
+        before: Option<usize>,
+        observer: &mut dyn Observer,
+    ) -> Result<TrainReport>;
+    /// Says something.
+    fn warn(&mut self, text: String);
+    /// The objective at the end, in double precision, where it is known or can be.
+    fn objective(&mut self, apart: Apart, report: &TrainReport) -> Result<f64>;
+}
+
+/// Trains in mixed precision as far as it goes, with a look at some rows in both precisions before, unless a training is
+/// `resumed` that has passed there, and at its end.
+pub(super) fn guarded(
+    training: &mut dyn InEither,
+    resumed: bool,
+    observer: &mut dyn Observer,
+) -> Result<TrainReport> {
+    if !resumed && let Some(reason) = training.apart(false)?.too_much() {
+        training.warn(format!("the fit is in double precision, not in mixed precision: {reason}"));
+        return training.train(Precision::Double, None, observer);
+    }
+    let mut report = training.train(Precision::Single, None, observer)?;
+    report.precision = Precision::Single;
+    if observer.interrupted() {
+        return Ok(report);
+    }
+    let apart = training.apart(true)?;
+    let Some(reason) = apart.too_much() else {
+        report.objective = training.objective(apart, &report)?;
+        return Ok(report);
+    };
+    training.warn(format!(
+        "the fit was continued in double precision where mixed precision had ended: {reason}"
+    ));
+    let mut later = Counting::after(&report, observer);
+    let mut then = training.train(Precision::Double, Some(report.iterations), &mut later)?;
+    if then.iterations == 0 && !then.converged {
+        // no iteration was left
+        then.precision = Precision::Single;
+    }
+    Ok(later.joined(report, then))
+}
+
+/// A model of one layer in training.
+struct OneLayer<'a> {
+    learning: &'a Learning<'a>,
+    model: &'a mut Model,
+    origin: &'a mut Origin,
+    held: Option<Held>,
+}
+
+impl OneLayer<'_> {
+    /// Whether what is in memory is compared as a whole, as for collapsed bounds.
+    fn whole(&self) -> bool {
+        self.learning.dataset.source.sharded().is_none() && !self.model.method.has_q()
+    }
+}
+
+impl InEither for OneLayer<'_> {
+    fn apart(&mut self, ended: bool) -> Result<Apart> {
+        let Learning { dataset, options, engine, .. } = *self.learning;
+        let learnt = dataset.trained_by(self.model.method);
+        if ended && self.whole() {
+            return Apart::of_model(self.model, engine, &learnt);
+        }
+        let seed = options.seed.wrapping_add(u64::from(ended));
+        Apart::of_model(self.model, engine, &sample_rows(&learnt, ROWS, seed)?)
+    }
+
+    fn train(
+        &mut self,
+        precision: Precision,
+        before: Option<usize>,
+        observer: &mut dyn Observer,
+    ) -> Result<TrainReport> {
+        let mut options = FitOptions { precision, ..self.learning.options.clone() };
+        if let Some(iterations) = before {
+            options.checkpoint = None;
+            options.train.max_iterations = options.train.max_iterations.saturating_sub(iterations);
+        }
+        let mixed = Mixed(self.learning.engine);
+        let single = precision == Precision::Single;
+        let engine = if single { &mixed } else { self.learning.engine };
+        let own = Learning { options: &options, engine, ..*self.learning };
+        own.trained(self.model, self.origin, self.held.take(), observer)
+    }
+
+    fn warn(&mut self, text: String) {
+        self.origin.warnings.push(text);
+    }
+
+    fn objective(&mut self, apart: Apart, _: &TrainReport) -> Result<f64> {
+        match self.whole() {
+            true => Ok(apart.objective),
+            false => self.learning.on_all(self.model.clone()),
+        }
     }
 }
 
@@ -234,53 +381,8 @@ impl Learning<'_> {
             ));
             return double.trained(model, origin, held, observer);
         }
-        let sample = |seed: u64| {
-            let learnt = self.dataset.trained_by(method);
-            sample_rows(&learnt, ROWS, seed)
-        };
-        // a training that is resumed has passed here
-        if held.is_none()
-            && let Some(reason) =
-                Apart::of(model, self.engine, &sample(self.options.seed)?)?.too_much()
-        {
-            origin
-                .warnings
-                .push(format!("the fit is in double precision, not in mixed precision: {reason}"));
-            return double.trained(model, origin, None, observer);
-        }
-        let mixed = Mixed(self.engine);
-        let own = Learning { engine: &mixed, ..*self };
-        let mut report = own.trained(model, origin, held, observer)?;
-        report.precision = Precision::Single;
-        if observer.interrupted() {
-            return Ok(report);
-        }
-        // what is in memory for collapsed bounds is compared as a whole
-        let whole = self.dataset.source.sharded().is_none() && !model.method.has_q();
-        let apart = match whole {
-            true => Apart::of(model, self.engine, &self.dataset.trained_by(model.method))?,
-            false => Apart::of(model, self.engine, &sample(self.options.seed.wrapping_add(1))?)?,
-        };
-        let Some(reason) = apart.too_much() else {
-            report.objective = match whole {
-                true => apart.objective,
-                false => self.on_all(model.clone())?,
-            };
-            return Ok(report);
-        };
-        origin.warnings.push(format!(
-            "the fit was continued in double precision where mixed precision had ended: {reason}"
-        ));
-        // a checkpoint that is there is of the part before, whose end is found again from it
-        let mut plain = FitOptions { checkpoint: None, ..plain };
-        plain.train.max_iterations = plain.train.max_iterations.saturating_sub(report.iterations);
-        let double = Learning { options: &plain, ..*self };
-        let mut later = Counting::after(&report, observer);
-        let mut then = double.trained(model, origin, None, &mut later)?;
-        if then.iterations == 0 && !then.converged {
-            // no iteration was left
-            then.precision = Precision::Single;
-        }
-        Ok(later.joined(report, then))
+        // a training that is resumed has passed the first look
+        let resumed = held.is_some();
+        guarded(&mut OneLayer { learning: self, model, origin, held }, resumed, observer)
     }
 }

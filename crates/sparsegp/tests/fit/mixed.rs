@@ -220,7 +220,7 @@ fn methods_without_such_sums_refuse_by_name() {
         "gibbs-markov",
         "gibbs-sparse",
     ];
-    for method in methods.into_iter().chain(["nuts", "deep"]) {
+    for method in methods.into_iter().chain(["nuts", "deep(kind=r)"]) {
         let own = FitOptions { inducing: None, ..mixed(options(method, 3)) };
         let error = fit(&rows, &own).expect_err(method).to_string();
         assert!(error.contains(method) && error.contains("mixed precision"), "{error}");

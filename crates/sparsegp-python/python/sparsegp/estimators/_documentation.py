@@ -126,9 +126,9 @@ _PARAMETERS = """
     precision : {"double", "mixed"}
         What products of rows are made in while a model with inducing points is trained. ``"mixed"`` takes 24 bits for them,
         which is up to twice as fast with many inducing points. Some rows are passed in both precisions before and after: where
-        the bound loses digits, the fit is in double precision and a warning says so. ``objective_`` is always
-        in double precision, and so are predictions unless ``predict`` is asked for others. For methods with sums over rows
-        only, such as ``"titsias2025"`` and ``"svgp"``.
+        the bound loses digits, the fit is in double precision and a warning says so. ``objective_``, but for the estimate of
+        layers, is in double precision, and so are predictions unless ``predict`` is asked for others. For methods with sums
+        over rows only, such as ``"titsias2025"``, ``"svgp"`` and ``"deep"``.
     relative_weights : bool
         Whether ``sample_weight`` says how much rows matter beside each other: then it is divided by its mean. Without it
         a row of weight 2 counts as two.

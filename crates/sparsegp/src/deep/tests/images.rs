@@ -38,7 +38,7 @@ pub(super) fn layers(sampling: Sampling) -> Vec<Layer> {
 }
 
 /// Rows of six pixels.
-fn problem(sampling: Sampling) -> Problem {
+pub(super) fn problem(sampling: Sampling) -> Problem {
     let layers = layers(sampling);
     let likelihood = likelihoods::parse("gaussian(variance=0.3)").unwrap();
     let model = Deep::new(layers, likelihood).unwrap();

@@ -1,6 +1,6 @@
 //! The way back: K̄uf, and the gradients of kernels and of the mean function.
 
-use super::buffers::{ProcessScratch, Scratch, in_precision};
+use super::buffers::{ProcessScratch, Scratch};
 use super::features::Right;
 use super::forward::sum_columns;
 use super::pass::{Task, each};
@@ -93,9 +93,10 @@ pub(super) fn back<'r>(
             let own = &mut s.processes[at];
             match &task.by_matrix {
                 Some(all) => own.slopes_by_matrix(&all[at], a),
-                None => in_precision!(own, task.operands(at, process), |features, with| {
-                    features.slopes(&with, plan, a, (b, &s.other_weights), &s.weights)
-                }),
+                None => {
+                    let (with, b) = (task.operands(at, process), (b, &s.other_weights[..]));
+                    own.features.slopes(with, plan, a, b, &s.weights);
+                }
             }
             lap(&mut mark, &mut s.timings.products);
         });
@@ -115,10 +116,7 @@ pub(super) fn back<'r>(
             let mut mark = Instant::now();
             let (own, sums) = (&mut s.processes[at], &mut s.small.processes[at]);
             if task.by_matrix.is_none() {
-                let target = &mut *own.k_bar;
-                in_precision!(own, task.operands(at, process), |features, with| {
-                    features.back(&with, target)
-                });
+                own.features.back(task.operands(at, process), &mut own.k_bar);
             }
             lap(&mut mark, &mut s.timings.solves);
             let (x, gradient) = (part(index).x, &mut sums.inducing[..]);
@@ -140,7 +138,7 @@ impl ProcessScratch {
                 sized(bar, k.nrows(), k.ncols());
                 gemm(bar.as_mut(), Accum::Replace, k.as_ref(), matrix.as_ref(), 1.0, Par::Seq);
             }
-            Pulling::Root(g) => self.single.through(k, g.as_ref(), bar),
+            Pulling::Root(g) => self.features.through(k, g.as_ref(), bar),
         }
         gemm(bar.as_mut(), Accum::Add, a, by.weights.transpose(), 1.0, Par::Seq);
     }

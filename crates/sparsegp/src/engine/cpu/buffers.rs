@@ -1,6 +1,6 @@
 //! Memory that is kept from block to block and from call to call.
 
-use super::features::Features;
+use super::either::EitherFeatures;
 use super::timings::Timings;
 use crate::engine::Passed;
 use crate::kernels::Tape;
@@ -53,25 +53,7 @@ pub(super) struct ProcessScratch {
     /// Kuf and K̄uf, B×M.
     pub(super) k: Buffer,
     pub(super) k_bar: Buffer,
-    /// What is between them, of the one precision or the other.
-    pub(super) double: Features<f64>,
-    pub(super) single: Features<f32>,
+    /// What is between them.
+    pub(super) features: EitherFeatures,
     pub(super) tape: Tape,
 }
-
-/// Does the same to the features of a process in the precision of its operands.
-macro_rules! in_precision {
-    ($own:expr, $operands:expr, |$features:ident, $with:ident| $work:expr) => {
-        match $operands {
-            $crate::engine::cpu::operands::Either::Double($with) => {
-                let $features = &mut $own.double;
-                $work
-            }
-            $crate::engine::cpu::operands::Either::Single($with) => {
-                let $features = &mut $own.single;
-                $work
-            }
-        }
-    };
-}
-pub(super) use in_precision;

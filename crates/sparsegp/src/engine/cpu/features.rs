@@ -17,7 +17,7 @@ const UPPER: Structure = Structure::TriangularUpper;
 
 /// What Φ is multiplied by.
 #[derive(Clone, Copy)]
-pub(super) enum Right {
+pub(crate) enum Right {
     /// What is in `other`: Φ̄ or weighed features.
     Other,
     /// Features.

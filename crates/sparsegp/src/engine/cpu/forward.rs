@@ -1,6 +1,6 @@
 //! From inputs to features, means and both parts of the variances.
 
-use super::buffers::{ProcessScratch, Scratch, in_precision};
+use super::buffers::{ProcessScratch, Scratch};
 use super::pass::Task;
 use super::timings::lap;
 use crate::data::Rows;
@@ -37,17 +37,12 @@ pub(super) fn forward(s: &mut Scratch, task: &Task<'_>, rows: &Rows<'_>) {
         zeroed(&mut s.weights, n);
         let (operands, each) = (task.operands(at, process), process.spread.is_each());
         let kept = record || matches!(process.spread, Spread::Through(_));
-        let k = &mut *own.k;
-        in_precision!(own, operands, |features, with| {
-            features.project(k, kept, &with, &mut s.weights, mu)
-        });
+        own.features.project(operands, (&mut *own.k, kept), &mut s.weights, mu);
         lap(&mut mark, &mut s.timings.solves);
         // on the way back those of each are needed anyway
         if task.plan.variances || (record && each) {
             let (k, mut target) = (own.k.as_ref(), s.s.as_mut().subcols_mut(first, l));
-            in_precision!(own, operands, |features, with| {
-                features.variances(&with, (k, &s.weights), target.rb_mut())
-            });
+            own.features.variances(operands, (k, &s.weights), target.rb_mut());
             if !each {
                 copy_first_column(target);
             }

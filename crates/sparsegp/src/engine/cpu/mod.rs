@@ -2,6 +2,7 @@
 
 mod back;
 mod buffers;
+mod either;
 mod features;
 mod forward;
 mod operands;
@@ -9,6 +10,9 @@ mod pass;
 mod statistics;
 mod timings;
 
+pub(crate) use either::EitherFeatures;
+pub(crate) use features::Right;
+pub(crate) use operands::{Either, Rounded};
 pub use timings::Timings;
 
 use super::{Engine, Job, Passed, Shelf};
@@ -16,7 +20,6 @@ use crate::data::Source;
 use crate::error::{Error, Result};
 use crate::linalg::Precision;
 use buffers::Scratch;
-use operands::Rounded;
 use pass::Lane;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

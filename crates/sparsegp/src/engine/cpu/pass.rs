@@ -45,7 +45,8 @@ impl<'a> Task<'a> {
 
     /// What the blocks of a process are multiplied by.
     pub(super) fn operands(&self, at: usize, process: &'a Process<'_>) -> Either<'a> {
-        operands::of(process, &self.rounded[at])
+        let Process { basis, mean, spread, .. } = *process;
+        Either::of(basis, mean, spread, &self.rounded[at])
     }
 
     /// Processes with their places and first latent functions.

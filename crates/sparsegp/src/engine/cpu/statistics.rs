@@ -1,6 +1,6 @@
 //! Φa, Φ diag(b) Φᵀ and Φ diag(Σc) Φᵀ.
 
-use super::buffers::{Scratch, in_precision};
+use super::buffers::Scratch;
 use super::features::Right;
 use super::forward::sum_columns;
 use super::pass::{Task, each};
@@ -15,9 +15,7 @@ pub(super) fn times_slopes(s: &mut Scratch, task: &Task<'_>) {
         let (own, sums) = (&mut s.processes[at], &mut s.small.processes[at]);
         let a = s.a.as_ref().subcols(first, process.mean.ncols());
         let target = sums.phi_a.as_mut();
-        in_precision!(own, task.operands(at, process), |features, _with| {
-            features.times_slopes(a, target)
-        });
+        own.features.times_slopes(task.operands(at, process), a, target);
     }
 }
 
@@ -60,9 +58,8 @@ pub(super) fn squares(
 ) {
     for s in blocks {
         let (own, target) = (&mut s.processes[at], target.as_mut());
-        in_precision!(own, task.operands(at, process), |features, _with| {
-            features.square(right, (target, accum), task.job.scale, par)
-        });
+        let with = task.operands(at, process);
+        own.features.square(with, right, (target, accum), task.job.scale, par);
         accum = Accum::Add;
     }
 }
@@ -85,7 +82,7 @@ fn weigh(
         let (slopes, first, count) = columns(s);
         sum_columns(&mut weights, slopes, first, count);
         let own = &mut s.processes[at];
-        in_precision!(own, task.operands(at, process), |features, _with| features.weigh(&weights));
+        own.features.weigh(task.operands(at, process), &weights);
         s.weights = weights;
     });
     Right::Other

@@ -85,8 +85,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("precision"),
         group: TRAINING,
         takes: "P",
-        about: "What products of rows are made in while the model is trained; the bound that is reported is always \
-                in double precision, and so are predictions by default",
+        about: "What products of rows are made in while the model is trained; the bound that is reported, but for \
+                the estimate of layers, is in double precision, and so are predictions by default",
         kind: Kind::Choice(&mixed::NAMES),
         needs: &[Trait::RowProducts],
         so_anyway: |v, _| v == "double",

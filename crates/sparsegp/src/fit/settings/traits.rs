@@ -1,7 +1,7 @@
 //! What methods have, as far as settings ask for it: told by what [`Method`] says of them, never by
 //! their names.
 
-use crate::deep::Architecture;
+use crate::deep::{Architecture, Kind};
 use crate::error::Result;
 use crate::fit::AUTO_WHOLE;
 use crate::methods::{self, Keeps, Method, Sampler};
@@ -81,7 +81,7 @@ impl Trait {
                 "natural-gradient steps of q that find their size by themselves"
             }
             Trait::Products => "an inverse by matrix products",
-            Trait::RowProducts => "sums over rows with inducing points of one layer, without draws",
+            Trait::RowProducts => "sums over rows with inducing points, without draws",
             Trait::Draws => "draws from the posterior",
             Trait::Sweeps => "chains",
             Trait::Particles => "particles",
@@ -158,7 +158,7 @@ pub fn traits_of(method: &dyn Method, way: Way) -> Traits {
         (
             Trait::RowProducts,
             method.is_sparse()
-                && !layered
+                && !layers.is_some_and(|own| own.kind == Kind::R)
                 && !method.keeps_rows()
                 && sampler.is_none()
                 && (!relaxed || minibatches),
