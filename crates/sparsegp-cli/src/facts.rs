@@ -240,6 +240,9 @@ fn columns_text(columns: &[InputColumn]) -> String {
             let names: Vec<String> = all.names().map(String::from).collect();
             format!("{} (days since 1970-01-01, with the holidays {})", column.name, listed(&names))
         }
+        Encoding::Place { .. } => {
+            format!("{} (points of the sphere, in kilometres)", column.title())
+        }
         Encoding::OneHot(all) => {
             format!("{} (one of {})", column.name, listed(all.labels()))
         }

@@ -253,6 +253,7 @@ fn open(
             let holidays = Holidays::of_table(&args.table.open(path)?)?;
             selection = table.with_holidays(selection, &holidays)?;
         }
+        selection = table.with_places(selection, &args.places)?;
     }
     let mut opened = data::open(table, &selection, args.missing.into(), split)?;
     if let Some(fraction) = args.settings.number("early_stopping") {

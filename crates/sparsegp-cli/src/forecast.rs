@@ -85,8 +85,8 @@ fn time(fitted: &Fitted) -> Result<(String, bool)> {
         Encoding::Date | Encoding::Calendar(_) => Ok((column.name.clone(), true)),
         Encoding::Number => Ok((column.name.clone(), false)),
         _ => Err(Fail::usage(format!(
-            "a forecast is for models of time; the input `{}` is one of categories",
-            column.name
+            "a forecast is for models of time; the input `{}` is none",
+            column.title()
         ))),
     }
 }

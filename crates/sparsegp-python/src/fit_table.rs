@@ -66,6 +66,9 @@ struct FileColumns {
     date_formats: Vec<String>,
     #[serde(default)]
     holidays: Option<Vec<Holiday>>,
+    /// Columns of latitudes and longitudes.
+    #[serde(default)]
+    places: Vec<(String, String)>,
     #[serde(default)]
     encoding: Option<String>,
 }
@@ -147,6 +150,7 @@ pub fn fit_table(
         if let Some(holidays) = columns.holidays.clone() {
             selection = table.with_holidays(selection, &Holidays::new(holidays)?)?;
         }
+        selection = table.with_places(selection, &columns.places)?;
         let mut all = table.select(&selection)?.missing(missing);
         if !columns.levels.is_empty() {
             all = all.classes(Classes::levels(&columns.levels)?);

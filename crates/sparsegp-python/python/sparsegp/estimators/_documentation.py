@@ -40,6 +40,10 @@ _PARAMETERS = """
         ``date`` and ``name`` (and ``before`` and ``after``, days around them that have effects too), a dict of names with
         their dates, or a calendar of the package ``holidays``. One variance of the effects is learnt. The model keeps the
         calendar; days after its end are predicted as days without a holiday, with a warning.
+    places : sequence of pairs, optional
+        Columns of latitude and longitude in degrees that are places on Earth: ``[("lat", "long")]`` of a frame, ``[(0, 1)]`` of an
+        array. Both become a point of the sphere, so that distances are kilometres, also across the date line and near the poles,
+        and have one lengthscale. What uses the model takes the columns as they are.
     log_inputs : str or sequence of str
         Inputs to learn from by their logarithms: names (``x0``, ``x1``, … of arrays), ``"none"``, or ``"auto"`` for positive
         ones whose values run over powers of ten, where a sample of the rows is explained better by that. Below the small end

@@ -46,6 +46,7 @@ class Parameters(BaseEstimator):
         mean: Union[None, str, Mean] = None,
         season: Union[str, float, Sequence[Union[str, float]], None] = None,
         holidays: Any = None,
+        places: Optional[Sequence[tuple[Any, Any]]] = None,
         log_inputs: Union[str, Sequence[str]] = "auto",
         target_transform: str = "none",
         n_inducing: Optional[int] = None,
@@ -86,6 +87,7 @@ class Parameters(BaseEstimator):
         self.mean = mean
         self.season = season
         self.holidays = holidays
+        self.places = places
         self.log_inputs = log_inputs
         self.target_transform = target_transform
         self.n_inducing = n_inducing

@@ -23,6 +23,7 @@ from ._arguments import kernel_text, level_of_caller
 from ._holidays import holidays_text
 from ._noisy import deviations
 from ._parameters import Parameters
+from ._places import of_array, points, sources, with_places
 
 
 class Rows(Parameters):
@@ -48,6 +49,7 @@ class Rows(Parameters):
         if reset:
             self._columns = None
             found = _frames.encoded(X, kernel_text(self.kernel), holidays_text(self.holidays))
+            found = with_places(X, found, self.places)
             if found is not None:
                 columns, rows, inputs = found
                 checked = check_X_y(rows, *y, **how) if y else check_array(rows, **how)
@@ -86,13 +88,21 @@ class Rows(Parameters):
         # standard deviations of inputs are no inputs
         columns = columns[: len(columns) - len(self._about["input_sd"])]
         of_frame = {str(name) for name in _frames.columns_of(X)}
-        if not of_frame.issuperset(column["name"] for column in columns):
+        if len(X) > 0 and not of_frame:
+            by_name = of_array(X, columns)
+            if by_name is not None:
+                X, of_frame = by_name, set(by_name)
+        if not of_frame.issuperset(name for column in columns for name in sources(column)):
             return None
         if len(X) == 0:
             return np.empty((0, self.n_features_in_))
         parts = []
         for column in columns:
             name = column["name"]
+            own = sources(column)
+            if len(own) > 1:
+                parts.append(points(*(X[source] for source in own), *own))
+                continue
             values = np.asarray(X[name])
             if column["encoding"] == "number" and values.dtype.kind in "mM":
                 raise ValueError(_frames.durations(name))

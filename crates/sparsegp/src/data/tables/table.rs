@@ -10,7 +10,7 @@ use super::many;
 use super::parquet::{self, Kind};
 use super::stream::{Blocks, TableSource};
 use crate::data::classes::Classes;
-use crate::data::encoding::InputColumn;
+use crate::data::encoding::{Encoding, InputColumn};
 use crate::data::loaded::Loaded;
 use crate::data::options::ReadOptions;
 use crate::data::scaler::Scaler;
@@ -212,8 +212,12 @@ impl Table {
         selection.check_deviations(&self.path)?;
         let field = |&index: &usize| Field::number(index, &self.columns[index]);
         let fields = |indices: &[usize]| -> Vec<Field> { indices.iter().map(field).collect() };
-        let mut numbers: Vec<Field> =
-            roles.inputs.iter().flat_map(|&index| self.inputs_from(index, selection)).collect();
+        let mut numbers: Vec<Field> = roles
+            .inputs
+            .iter()
+            .map(|&index| self.inputs_from(index, selection))
+            .collect::<Result<Vec<_>>>()?
+            .concat();
         let inputs = numbers.len();
         numbers.extend(fields(&roles.targets));
         numbers.extend(roles.weight.iter().chain(&roles.extra).map(field));
@@ -288,12 +292,18 @@ impl Table {
     }
 
     /// The numbers that an input column becomes.
-    fn inputs_from(&self, index: usize, selection: &Selection) -> Vec<Field> {
+    fn inputs_from(&self, index: usize, selection: &Selection) -> Result<Vec<Field>> {
         let name = self.columns[index].clone();
         let encoding = selection.encodings.get(&name).cloned().unwrap_or_default();
-        let readings = InputColumn { name: name.clone(), encoding }.readings();
+        let own = InputColumn { name: name.clone(), encoding };
         let field = |(input, reading)| Field { index, name: name.clone(), input, reading };
-        readings.into_iter().map(field).collect()
+        let mut fields: Vec<Field> = own.readings().into_iter().map(field).collect();
+        if let (Encoding::Place { longitude }, Some(last)) = (&own.encoding, fields.last_mut()) {
+            // latitude, latitude, longitude: what is missing in a row is counted once
+            last.index = position(&self.path, &self.columns, longitude)?;
+            last.name.clone_from(longitude);
+        }
+        Ok(fields)
     }
 }
 
