@@ -1,7 +1,7 @@
 //! Places on Earth on a map: longitude across, latitude up.
 
 use super::contour::Grid;
-use sparsegp::data::{Encoding, place_point, point_place};
+use sparsegp::data::{Encoding, first_longitude, place_point, point_place};
 use sparsegp::fit::Fitted;
 use sparsegp::linalg::Mat;
 
@@ -19,24 +19,12 @@ pub enum Plane {
 }
 
 impl Plane {
-    /// That of a model with these training rows. Longitudes are counted from where they leave out most of the Earth.
+    /// That of a model with these training rows. Longitudes are counted from the widest gap between them.
     pub fn of(fitted: &Fitted, x: &Mat<f64>) -> Self {
         if !is_place(fitted) {
             return Self::Inputs;
         }
-        let mut all: Vec<f64> = (0..x.nrows()).map(|i| place(x, i).1).collect();
-        all.sort_by(f64::total_cmp);
-        let (Some(first), Some(last)) = (all.first().copied(), all.last().copied()) else {
-            return Self::Earth(-180.0);
-        };
-        // that across the date line, where it is the largest gap, else the one that begins at the longitude after it
-        let mut widest = (first + 360.0 - last, -180.0);
-        for pair in all.windows(2) {
-            if pair[1] - pair[0] > widest.0 {
-                widest = (pair[1] - pair[0], 0.5 * (pair[0] + pair[1]));
-            }
-        }
-        Self::Earth(widest.1)
+        Self::Earth(first_longitude((0..x.nrows()).map(|i| place(x, i).1)))
     }
 
     /// Where a row is, across and up.

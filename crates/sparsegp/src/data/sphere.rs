@@ -35,6 +35,22 @@ pub fn point_place([x, y, z]: [f64; 3]) -> (f64, f64) {
     (z.atan2(x.hypot(y)).to_degrees(), y.atan2(x).to_degrees())
 }
 
+/// Returns the longitude, from −180 on, from which all of these lie closest together: the middle of the widest gap between
+/// them. Those that are less count as 360 more on maps and curves.
+pub fn first_longitude(longitudes: impl Iterator<Item = f64>) -> f64 {
+    let mut all: Vec<f64> = longitudes.collect();
+    all.sort_by(f64::total_cmp);
+    let (Some(first), Some(last)) = (all.first(), all.last()) else { return -180.0 };
+    // none is wider than that across the date line
+    let mut widest = (first + 360.0 - last, -180.0);
+    for pair in all.windows(2) {
+        if pair[1] - pair[0] > widest.0 {
+            widest = (pair[1] - pair[0], 0.5 * (pair[0] + pair[1]));
+        }
+    }
+    widest.1
+}
+
 /// Refuses what is no latitude.
 pub(crate) fn check_latitude(value: f64) -> Result<(), String> {
     if (-90.0..=90.0).contains(&value) {
@@ -163,6 +179,13 @@ mod tests {
             assert!((longitude.to_radians().cos() - place.1.to_radians().cos()).abs() < 1e-12);
             assert!((longitude.to_radians().sin() - place.1.to_radians().sin()).abs() < 1e-12);
         }
+    }
+
+    #[test]
+    fn longitudes_are_counted_from_the_widest_gap() {
+        assert_eq!(first_longitude([-3.0, 14.0, 90.0].into_iter()), -180.0);
+        assert_eq!(first_longitude([179.0, -179.0, 171.0].into_iter()), -4.0);
+        assert_eq!(first_longitude(std::iter::empty()), -180.0);
     }
 
     #[test]

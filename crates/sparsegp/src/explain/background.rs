@@ -1,7 +1,7 @@
 //! The rows that effects are averages over, and the columns of the table that they have.
 
 use crate::data::sphere::{COORDINATES, places_of};
-use crate::data::{Encoding, InputColumn, place_point, point_place};
+use crate::data::{Encoding, InputColumn, first_longitude, place_point, point_place};
 use crate::error::{Error, Result};
 use crate::fit::Fitted;
 use crate::linalg::{Mat, MatRef};
@@ -239,9 +239,12 @@ fn on_the_map(fitted: &Fitted, x: Mat<f64>) -> Mat<f64> {
     let (mut from, mut to) = (0, 0);
     while from < x.ncols() {
         if places.contains(&from) {
-            for i in 0..x.nrows() {
-                (rows[(i, to)], rows[(i, to + 1)]) =
-                    point_place([0, 1, 2].map(|q| x[(i, from + q)]));
+            let all: Vec<(f64, f64)> =
+                (0..x.nrows()).map(|i| point_place([0, 1, 2].map(|q| x[(i, from + q)]))).collect();
+            let least = first_longitude(all.iter().map(|place| place.1));
+            for (i, (latitude, longitude)) in all.into_iter().enumerate() {
+                rows[(i, to)] = latitude;
+                rows[(i, to + 1)] = longitude + if longitude < least { 360.0 } else { 0.0 };
             }
             (from, to) = (from + COORDINATES, to + 2);
         } else {

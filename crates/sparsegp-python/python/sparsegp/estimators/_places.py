@@ -130,6 +130,19 @@ def sources(column: _frames.Column) -> list[str]:
     return [column["name"]]
 
 
+def _are_of_array(names: list[str]) -> bool:
+    return all(re.fullmatch(r"x\d+", name) for name in names)
+
+
+def as_learnt(latitude: Array, longitude: Array, names: list[str]) -> Array:
+    """An array of places as a model takes it that has learnt from places only, in columns of these names."""
+    if not _are_of_array(names):
+        return points(latitude, longitude, *names)
+    both = np.column_stack([latitude, longitude])
+    rows: Array = both if int(names[0][1:]) < int(names[1][1:]) else both[:, ::-1]
+    return rows
+
+
 def of_array(X: Any, columns: list[_frames.Column]) -> Optional[Any]:
     """The columns of an array by name, where a model with places has learnt from an array; none otherwise.
 
@@ -140,7 +153,7 @@ def of_array(X: Any, columns: list[_frames.Column]) -> Optional[Any]:
     """
     names = [name for column in columns for name in sources(column)]
     places = len(names) > len(columns)
-    if not places or _frames.columns_of(X) or not all(re.fullmatch(r"x\d+", name) for name in names):
+    if not places or _frames.columns_of(X) or not _are_of_array(names):
         return None
     rows = check_array(X, dtype=np.float64)
     if rows.shape[1] != len(names):

@@ -116,6 +116,16 @@ class Rows(Parameters):
                 ) from error
         return np.hstack(parts)
 
+    def _points_of(self, points: Any) -> Array:
+        """Inducing points that were given, as inputs; with places as points of the sphere, or as rows of X are."""
+        width = np.shape(points)[1:] if np.ndim(points) == 2 else ()
+        if self.places is not None and width != (self.n_features_in_,):
+            found = with_places(points, None, self.places)
+            if found is not None:
+                return found[1]
+        checked: Array = check_array(points, dtype=np.float64)
+        return checked
+
     def _extra(self, extra: Optional[ArrayLike], rows: int, name: Optional[str]) -> Optional[Array]:
         if extra is None:
             return None

@@ -70,7 +70,7 @@ class Trained(Learnt):
             raise ValueError("x_sd is not for training by minibatches: leave early_stopping out")
         points = None
         if not isinstance(self.inducing, str):
-            points = aligned(check_array(self.inducing, dtype=np.float64))
+            points = aligned(self._points_of(self.inducing))
         held_out = None
         if self.early_stopping:
             # rows of weight 0 are as good as absent
