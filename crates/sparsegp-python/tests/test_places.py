@@ -43,7 +43,12 @@ def test_predictions_are_those_of_coordinates_computed_by_hand(tmp_path):
     X = by_hand(LAT, LONG)
     other = GPRegressor(kernel, standardise=False, max_iter=0, fixed=["kernel", "likelihood"], mean="zero")
     own = GPRegressor(
-        kernel, places=[("lat", "long")], standardise=False, max_iter=0, fixed=["kernel", "likelihood"], mean="zero"
+        kernel,
+        places=[("lat", "long")],
+        standardise=False,
+        max_iter=0,
+        fixed=["kernel", "likelihood"],
+        mean="zero",
     )
     expected = other.fit(X, Y).predict(by_hand([-20, -20, 70], [179.99, -179.99, 12]))
     new = pd.DataFrame({"lat": [-20, -20, 70], "long": [179.99, -179.99, 12]})
@@ -113,7 +118,9 @@ def test_other_estimators_files_and_texts_beside_places(tmp_path):
     model = GPRegressor("matern32", places=[("lat", "long")], max_iter=10).fit(frame, Y)
     assert [str(name) for name in model.feature_names_in_][-1] == "kind=b"
     frame.assign(y=Y).to_csv(tmp_path / "rows.csv", index=False)
-    of_file = GPRegressor("matern32", places=[("lat", "long")], max_iter=10).fit_file(tmp_path / "rows.csv", "y")
+    of_file = GPRegressor("matern32", places=[("lat", "long")], max_iter=10).fit_file(
+        tmp_path / "rows.csv", "y"
+    )
     np.testing.assert_allclose(of_file.predict(frame[:9]), model.predict(frame[:9]), rtol=1e-6)
     counts = GPCountRegressor("rbf", places=[("lat", "long")], max_iter=5).fit(BOTH, np.round(Y))
     classes = GPClassifier("rbf", places=[("lat", "long")], method="vecchia", max_iter=3).fit(BOTH, Y > 10)

@@ -55,7 +55,8 @@ fn places_are_near_across_the_date_line_and_have_one_lengthscale() {
 #[test]
 fn other_commands_take_models_of_places() {
     let folder = folder();
-    let fit = "fit sites.csv --target y --ignore high --places lat,long --kernel matern32 --max-iterations 15 -o m.st";
+    let fit = "fit sites.csv --target y --ignore high --places lat,long --kernel matern32 --method titsias2025 \
+               --inducing 15 --max-iterations 15 -o m.st";
     folder.ok(fit);
     for command in [
         "score m.st sites.csv",
@@ -63,20 +64,20 @@ fn other_commands_take_models_of_places() {
         "explain m.st sites.csv --rows 20 --plot e.svg -o effects.csv",
         "plot m.st sites.csv -o p.svg",
         "plot m.st sites.csv --what effects -o f.svg",
-        "export m.st -o model.c",
+        "export m.st -o model.h",
         "inducing m.st sites.csv",
         "fit sites.csv --from m.st --max-iterations 2 -o n.st",
         "fit sites.csv --target high --features lat,long --places lat,long --method vecchia --kernel matern32 \
          --max-iterations 3 --plot classes.svg -o c.st",
         "fit sites.csv --target y --features lat,long --places lat,long --method deep --kernel rbf --epochs 2 -o deep.st",
-        "compare sites.csv --target y --folds 2 --kernels rbf,matern32 -- --ignore high --places lat,long \
+        "compare sites.csv --target y --folds 2 --kernel rbf --kernel matern32 -- --ignore high --places lat,long \
          --max-iterations 3",
     ] {
         folder.ok(command);
     }
     let effects = folder.read("effects.csv");
     assert!(effects.contains("y,lat,partial") && effects.contains("y,long,partial"), "{effects}");
-    let code = folder.read("model.c");
+    let code = folder.read("model.h");
     assert!(
         code.contains("cos(latitude) * sin(longitude) of the columns `lat` and `long`"),
         "{code}"

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _core
 from .._arrays import Array, aligned, whole
