@@ -74,12 +74,12 @@ def test_a_place_has_one_lengthscale_in_kilometres():
         warnings.simplefilter("always")
         model.fit(FRAME, Y)
     assert not [w for w in caught if "look like places" in str(w.message)]
-    assert list(model.feature_names_in_)[3] == "depth"
+    assert list(model.feature_names_in_)[0] == "depth"
     lengths = model.parameters_["kernel.lengthscales"]
-    assert lengths[0] == lengths[1] == lengths[2] and 100 < lengths[0] < 20000
-    for kernel in ("rbf(lengthscales=[800, 3])", "rbf(lengthscales=[800, 800, 800, 3])"):
+    assert lengths[1] == lengths[2] == lengths[3] and 100 < lengths[1] < 20000
+    for kernel in ("rbf(lengthscales=[3, 800])", "rbf(lengthscales=[3, 800, 800, 800])"):
         given = GPRegressor(kernel, kernel_units="data", places=[("lat", "long")], max_iter=0).fit(FRAME, Y)
-        np.testing.assert_allclose(given.parameters_["kernel.lengthscales"], [800, 800, 800, 3])
+        np.testing.assert_allclose(given.parameters_["kernel.lengthscales"], [3, 800, 800, 800])
     with pytest.warns(UserWarning, match="`lat` and `long` look like places on Earth.*places="):
         GPRegressor("rbf", max_iter=1).fit(BOTH, Y)
 
@@ -134,7 +134,7 @@ def test_other_estimators_files_and_texts_beside_places(tmp_path):
     )
     assert again.fit(BOTH, Y).inducing_points_.shape == (9, 3)
     found = sparsegp.explain(model, frame, rows=10, functions=4, samples=32, draws=10)
-    assert {"lat", "long"} <= set(found.effects["input"])
+    assert {"lat", "long"} <= {own.input for own in found.effects}
     if CLI is None:
         return
     line = [CLI, "fit", tmp_path / "rows.csv", "--target", "y", "--places", "lat,long", "--kernel", "matern32"]

@@ -165,7 +165,7 @@ fn exact_inference_is_that_of_chords_in_kilometres() {
 #[test]
 fn every_method_has_one_lengthscale_and_no_date_line() {
     let folder = tempfile::tempdir().expect("a folder");
-    let table = table(&folder, &rows(90));
+    let table = table(&folder, &rows(60));
     let data = dataset(&table, &only());
     let tied = |fitted: &Fitted, path: &str| {
         let all = value(&fitted.model, path);
@@ -185,7 +185,7 @@ fn every_method_has_one_lengthscale_and_no_date_line() {
         let mut own = FitOptions {
             kernel: "matern32".into(),
             likelihood: Some(likelihood.into()),
-            ..options(method, 12)
+            ..options(method, 6)
         };
         if !["titsias2025", "svgp", "tsvgp", "full-scale", "deep"].contains(&method) {
             own.inducing = None;
@@ -193,8 +193,8 @@ fn every_method_has_one_lengthscale_and_no_date_line() {
         (own.gibbs.chains, own.gibbs.draws, own.gibbs.burn_in) = (1, 20, 20);
         if ["svgp", "deep"].contains(&method) {
             let entry = methods::find(method).expect("a method");
-            let mut batches = BatchOptions { size: 45, ..BatchOptions::of(entry.method) };
-            batches.training.epochs = Some(20);
+            let mut batches = BatchOptions { size: 30, ..BatchOptions::of(entry.method) };
+            batches.training.epochs = Some(5);
             own.batches = Some(batches);
         }
         let found = fit(&data, &own).unwrap_or_else(|error| panic!("{method}: {error}"));
