@@ -239,6 +239,9 @@ fn columns_text(columns: &[InputColumn]) -> String {
             let names: Vec<String> = all.names().map(String::from).collect();
             format!("{} (days since 1970-01-01, with the holidays {})", column.name, listed(&names))
         }
+        Encoding::Place { .. } => {
+            format!("{} (points of the sphere, in kilometres)", column.title())
+        }
         Encoding::OneHot(all) => format!("{} (one of {})", column.name, listed(&shown(all))),
         Encoding::Code(all) => format!("{} (codes of {})", column.name, listed(&shown(all))),
         Encoding::Filled(own) => {

@@ -259,6 +259,7 @@ fn open(
             let holidays = Holidays::of_table(&args.table.open(path)?)?;
             selection = table.with_holidays(selection, &holidays)?;
         }
+        selection = table.with_places(selection, &args.places)?;
         if let Some(how) = args.missing.fill() {
             (selection, filled) = table.filled(&selection, how)?;
         }

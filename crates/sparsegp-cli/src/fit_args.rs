@@ -80,6 +80,10 @@ pub struct FitArgs {
     /// learnt. The model keeps the calendar for predictions: let it hold the days to come
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub holidays: Option<PathBuf>,
+    /// Latitude and longitude in degrees of places on Earth; repeatable. Both columns become a point of the sphere, so that
+    /// distances are kilometres, also across the date line and near the poles, and have one lengthscale
+    #[arg(long, value_name = "LAT,LON", value_parser = values::place, help_heading = "Data")]
+    pub places: Vec<(String, String)>,
     /// Column with the standard deviation of the error of an input, such as --input-sd depth=depth_sd; repeatable. The fit
     /// looks through the errors (errors in variables), and predictions are averages over the inputs. For Gaussian noise, and
     /// kernels of rbf, linear and constant
@@ -127,7 +131,7 @@ pub struct FitArgs {
     /// Continue training a saved model on the rows of this table: its columns, scales, kernel,
     /// likelihood, method and inducing points stay
     #[arg(long, value_name = "MODEL", conflicts_with_all = [
-        "target", "classes", "levels", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "kernel_units", "season", "holidays", "mean",
+        "target", "classes", "levels", "features", "ignore", "categorical", "no_standardise", "likelihood", "kernel", "kernel_units", "season", "holidays", "places", "mean",
         "restarts", "method", "alpha", "inducing", "inducing_from", "diagonal", "tying", "set", "jitter", "checkpoint",
     ], help_heading = "Model")]
     pub from: Option<PathBuf>,

@@ -86,8 +86,8 @@ fn time(fitted: &Fitted) -> Result<(String, bool)> {
         Encoding::Number => Ok((column.name.clone(), false)),
         Encoding::Filled(own) => Ok((column.name.clone(), own.date)),
         _ => Err(Fail::usage(format!(
-            "a forecast is for models of time; the input `{}` is one of categories",
-            column.name
+            "a forecast is for models of time; the input `{}` is none",
+            column.title()
         ))),
     }
 }

@@ -3,6 +3,7 @@
 use crate::format::{Align, Table, moment, number};
 use crate::kind::labels;
 use serde_json::{Value, json};
+use sparsegp::data::input_title;
 use sparsegp::fit::{Fitted, ParameterRow};
 use sparsegp::linalg::Precision;
 use sparsegp::params::{Param, Prior, Role};
@@ -92,14 +93,18 @@ pub fn parameters_table(fitted: &Fitted, full: bool) -> String {
             ]);
             continue;
         }
-        for (i, value) in row.value.iter().enumerate() {
+        let later = |i: &usize| row.tied.iter().any(|group| group[1..].contains(i));
+        for (i, value) in row.value.iter().enumerate().filter(|(i, _)| !later(i)) {
             let path = match row.value.len() {
                 1 => row.path.clone(),
                 _ => format!("{}[{i}]", row.path),
             };
             table.row(vec![
                 path,
-                owners[i].clone().unwrap_or_default(),
+                match (&owners[i], row.tied.is_empty()) {
+                    (Some(own), false) => input_title(own).to_owned(),
+                    (own, _) => own.clone().unwrap_or_default(),
+                },
                 number(*value, 4),
                 in_data(&|all| number(all[i], 4)),
                 row.transform.clone(),

@@ -16,6 +16,16 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
+/// A latitude and its longitude: `lat,long`.
+pub fn place(text: &str) -> Result<(String, String), String> {
+    match text.split_once(',').map(|(one, other)| (one.trim(), other.trim())) {
+        Some((one, other)) if !one.is_empty() && !other.is_empty() && !other.contains(',') => {
+            Ok((one.into(), other.into()))
+        }
+        _ => Err("must be the columns of latitude and longitude, such as lat,long".into()),
+    }
+}
+
 /// A number of a kind.
 fn number(kind: Kind, text: &str) -> Result<f64, String> {
     kind.read(text).map(|value| value.as_f64().unwrap_or(f64::NAN))

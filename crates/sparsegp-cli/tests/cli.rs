@@ -62,6 +62,8 @@ mod pages;
 mod patches;
 #[path = "cli/picture.rs"]
 mod picture;
+#[path = "cli/places.rs"]
+mod places;
 #[path = "cli/refusals.rs"]
 mod refusals;
 #[path = "cli/relaxed.rs"]

@@ -65,6 +65,9 @@ struct FileColumns {
     date_formats: Vec<String>,
     #[serde(default)]
     holidays: Option<Vec<Holiday>>,
+    /// Columns of latitudes and longitudes.
+    #[serde(default)]
+    places: Vec<(String, String)>,
     #[serde(default)]
     encoding: Option<String>,
 }
@@ -145,6 +148,7 @@ pub fn fit_table(
         if let Some(holidays) = columns.holidays.clone() {
             selection = table.with_holidays(selection, &Holidays::new(holidays)?)?;
         }
+        selection = table.with_places(selection, &columns.places)?;
         if let Some(how) = columns.missing.fill() {
             selection = table.filled(&selection, how)?.0;
         }

@@ -20,6 +20,7 @@ mod kernel;
 mod likelihood;
 mod means;
 mod model;
+mod places;
 mod pool;
 mod registry;
 mod room;
@@ -56,6 +57,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fit::fit, module)?)?;
     module.add_function(wrap_pyfunction!(fit_table::fit_table, module)?)?;
     module.add_function(wrap_pyfunction!(fit::encode, module)?)?;
+    module.add_function(wrap_pyfunction!(places::place_points, module)?)?;
     module.add_function(wrap_pyfunction!(fit::future, module)?)?;
     module.add_function(wrap_pyfunction!(fit::go_on, module)?)?;
     module.add_function(wrap_pyfunction!(fit::update, module)?)?;

@@ -9,6 +9,7 @@
 //! Values are JSON, in which words may go without quotation marks: `active_dims=[age, height]`. A value
 //! that is no JSON is a kernel (`base=rbf(lengthscales=0.5)`) or a list of kernels in brackets.
 
+use crate::data::sphere::{COORDINATES, parts_of_place, places_in};
 use crate::error::{Error, Result};
 use crate::params::Param;
 use serde_json::{Map, Value, json};
@@ -40,8 +41,26 @@ impl<'a> Inputs<'a> {
         self.names?.iter().position(|n| n == name)
     }
 
+    /// The places in this list of columns of the coordinates of each place on Earth that is in it as a whole.
+    pub fn of_places(&self, dims: &[usize]) -> Vec<Vec<usize>> {
+        let at = |q: usize| dims.iter().position(|own| *own == q);
+        let whole = |first: usize| {
+            let mut own: Vec<usize> =
+                (first..first + COORDINATES).map(at).collect::<Option<_>>()?;
+            own.sort_unstable();
+            Some(own)
+        };
+        places_in(self.names.unwrap_or_default()).into_iter().filter_map(whole).collect()
+    }
+
+    /// Whether a column is a latitude or a longitude of a place.
+    pub fn is_of_place(&self, name: &str) -> bool {
+        let parts = |own: &String| parts_of_place(own).is_some_and(|(a, b)| a == name || b == name);
+        self.names.unwrap_or_default().iter().any(parts)
+    }
+
     /// The columns of this name: one, or where a table's column of categories became several, all of those
-    /// (`colour=blue`, `colour=red` for `colour`).
+    /// (`colour=blue`, `colour=red` for `colour`), or the coordinates of a place (for its latitude and its longitude).
     pub fn positions(&self, name: &str) -> Vec<usize> {
         if let Some(position) = self.position(name) {
             return vec![position];
@@ -49,7 +68,11 @@ impl<'a> Inputs<'a> {
         let names = self.names.unwrap_or_default().iter().enumerate();
         let of_column =
             |own: &str| own.strip_prefix(name).is_some_and(|rest| rest.starts_with('='));
-        names.filter(|(_, own)| of_column(own)).map(|(position, _)| position).collect()
+        let of_place = |own: &str| parts_of_place(own).is_some_and(|(a, b)| a == name || b == name);
+        names
+            .filter(|(_, own)| of_column(own) || of_place(own))
+            .map(|(position, _)| position)
+            .collect()
     }
 }
 

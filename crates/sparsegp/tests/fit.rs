@@ -54,6 +54,8 @@ mod noisy_inputs;
 mod odd;
 #[path = "fit/patches.rs"]
 mod patches;
+#[path = "fit/places.rs"]
+mod places;
 #[path = "fit/precise.rs"]
 mod precise;
 #[path = "fit/recorder.rs"]

@@ -6,6 +6,7 @@ pub mod command;
 mod contour;
 mod counts;
 mod curve;
+mod earth;
 mod effects;
 mod inducing;
 pub mod latent;
@@ -32,7 +33,6 @@ use crate::outputs::has_extension;
 use crate::report::latent_names;
 use crate::score::{AllScores, Score};
 use clap::ValueEnum;
-use contour::Grid;
 use effects::Effect;
 pub use look::Look;
 use look::Panel;
@@ -309,7 +309,7 @@ pub fn of_rows(
     let inputs = fitted.input_names.len();
     let tested = if opened.test.is_some() { "test rows" } else { "training rows" };
     if let Score::Classes(of) = &judged.overall
-        && !(what == What::Fit && inputs == 2 && !labels)
+        && !(what == What::Fit && on_a_map(fitted) && !labels)
     {
         return reliable(fitted, tested, of, look);
     }
@@ -325,7 +325,7 @@ pub fn of_rows(
             Kind::Counts => curve::counts(panel, fitted, p, &train, test.as_ref()),
             _ => curve::panel(panel, fitted, p, &train, test.as_ref()),
         },
-        (What::Fit, 2) if !rows_only => map(panel, fitted, p, &train),
+        (What::Fit, _) if on_a_map(fitted) && !rows_only => map(panel, fitted, p, &train),
         _ => scatter::panel(panel, fitted, p, judged, tested),
     })
 }
@@ -389,24 +389,29 @@ pub fn explained(fitted: &Fitted, quality: &Quality, look: &Look) -> Result<Stri
     })
 }
 
-/// A function of two inputs with the training rows.
+/// Whether the inputs are two numbers, or one place on Earth.
+fn on_a_map(fitted: &Fitted) -> bool {
+    fitted.input_names.len() == 2 || earth::is_place(fitted)
+}
+
+/// A function of two inputs, or of places by longitude and latitude, with the training rows.
 fn map(panel: &Panel, fitted: &Fitted, p: usize, train: &Sampled) -> Drawn {
     let step = train.x.nrows().div_ceil(MARKS).max(1);
     let rows: Vec<usize> = (0..train.x.nrows()).step_by(step).collect();
-    let points: Vec<(f64, f64)> =
-        rows.iter().map(|i| (train.x[(*i, 0)], train.x[(*i, 1)])).collect();
+    let plane = earth::Plane::of(fitted, &train.x);
+    let points: Vec<(f64, f64)> = rows.iter().map(|i| plane.at(&train.x, *i)).collect();
     let inducing: Vec<(f64, f64)> = match fitted.inducing_points()? {
-        Some(z) => (0..z.nrows()).map(|i| (z[(i, 0)], z[(i, 1)])).collect(),
+        Some(z) => (0..z.nrows()).map(|i| plane.at(&z, i)).collect(),
         None => Vec::new(),
     };
     let all = 0..train.x.nrows();
-    let grid = Grid::around(all.map(|i| (train.x[(i, 0)], train.x[(i, 1)])));
-    let at = grid.nodes();
-    let nodes = Mat::from_fn(at.len(), 2, |i, q| if q == 0 { at[i].0 } else { at[i].1 });
+    let grid = plane.grid(all.map(|i| plane.at(&train.x, i)));
+    let nodes = plane.inputs(&grid.nodes());
+    let names = plane.names(fitted);
     let caption = style::caption(fitted, p, "");
     let scene = surface::Scene {
         caption: &caption,
-        names: (&fitted.input_names[0], &fitted.input_names[1]),
+        names: (names.0.as_str(), names.1.as_str()),
         ticks: (Ticks::of(fitted, 0), Ticks::of(fitted, 1)),
         grid: &grid,
         points: &points,

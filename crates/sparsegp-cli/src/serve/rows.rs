@@ -39,6 +39,20 @@ fn numbers(column: &InputColumn, value: &Value) -> Result<Vec<f64>, String> {
     }
 }
 
+/// The inputs that the cells of a column become; of a place those of both its columns.
+fn of_column(column: &InputColumn, cells: &Map<String, Value>) -> Result<Vec<f64>, String> {
+    let cell = |name: &str, as_is: &InputColumn| {
+        let value = cells.get(name).unwrap_or(&Value::Null);
+        numbers(as_is, value).map_err(|reason| format!("column `{name}` {reason}"))
+    };
+    if let Encoding::Place { .. } = column.encoding {
+        let of = |name: &str| cell(name, &InputColumn::number(name));
+        let both = column.sources().into_iter().map(of).collect::<Result<Vec<_>, _>>()?;
+        return column.of_numbers(&both.concat());
+    }
+    cell(&column.name, column)
+}
+
 impl Columns {
     pub fn of(fitted: &Fitted) -> Self {
         let inputs: Vec<InputColumn> =
@@ -95,9 +109,7 @@ impl Columns {
             };
             let mut q = 0;
             for column in &self.inputs {
-                let value = cells.get(&column.name).unwrap_or(&Value::Null);
-                let own = numbers(column, value)
-                    .map_err(|reason| at(format!("column `{}` {reason}", column.name)))?;
+                let own = of_column(column, cells).map_err(at)?;
                 for value in own {
                     if !value.is_finite() {
                         return Err(at(format!("column `{}` is not finite", column.name)));
@@ -115,7 +127,7 @@ impl Columns {
 
     /// What the columns are, for machines.
     pub fn described(&self) -> Value {
-        let one = |column: &InputColumn| {
+        let one = |column: InputColumn| {
             let mut own = serde_json::json!({ "name": column.name });
             own["kind"] = match &column.encoding {
                 Encoding::OneHot(_) | Encoding::Code(_) => "category",
@@ -129,6 +141,13 @@ impl Columns {
             }
             own
         };
-        Value::Array(self.inputs.iter().map(one).collect())
+        // latitude and longitude are two numbers
+        let each = |column: &InputColumn| match column.encoding {
+            Encoding::Place { .. } => {
+                column.sources().into_iter().map(InputColumn::number).collect()
+            }
+            _ => vec![column.clone()],
+        };
+        Value::Array(self.inputs.iter().flat_map(each).map(one).collect())
     }
 }

@@ -117,6 +117,33 @@ fn counts() -> Folder {
 }
 
 #[test]
+fn places_are_asked_for_by_latitude_and_longitude() {
+    let folder = Folder::new();
+    let row = |i: usize| {
+        let (a, b) = ((i * 37 % 60) as f64 - 30.0, (i * 53 % 80) as f64 + 140.0);
+        let b = if b > 180.0 { b - 360.0 } else { b };
+        format!("{a},{b},{:.3}\n", (a / 9.0).sin() + (i % 5) as f64 / 10.0)
+    };
+    folder.write("s.csv", format!("lat,long,y\n{}", (0..60).map(row).collect::<String>()));
+    folder.ok("fit s.csv --target y --places lat,long --kernel rbf --max-iterations 5 -o s.st");
+    folder.write("new.csv", "long,lat\n179,-20\n-179,-20.5\n");
+    let server = Server::start(&folder, "s.st");
+    let rows = json!([{ "lat": -20, "long": 179 }, { "lat": "-20.5", "long": -179.0 }]);
+    assert_eq!(server.predict(&json!({ "rows": rows })), json!(predicted(&folder, "s.st new.csv")));
+    for (row, words) in [
+        (json!({ "lat": -20 }), ["row 1", "column `long` is missing"]),
+        (json!({ "lat": 179, "long": -20 }), ["column `lat`", "LATITUDE,LONGITUDE"]),
+    ] {
+        let (status, found) = server.ask("POST", "/predict", &json!({ "rows": [row] }).to_string());
+        let text = found.to_string();
+        assert!(status != 200 && words.iter().all(|word| text.contains(word)), "{text}");
+    }
+    let (_, about) = server.ask("GET", "/", "");
+    assert!(about.to_string().contains(r#"{"kind":"number","name":"long"}"#), "{about}");
+    server.end("-TERM");
+}
+
+#[test]
 fn answers_are_those_of_predict() {
     let folder = counts();
     folder

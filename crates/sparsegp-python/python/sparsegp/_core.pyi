@@ -47,6 +47,7 @@ __all__ = [
     "parse_constraint",
     "parse_kernel",
     "parse_likelihood",
+    "place_points",
     "preparation",
     "registry",
     "sample",
@@ -319,6 +320,7 @@ def explain(
 def export(fitted: Fitted, path: str, *, format: Optional[str], name: Optional[str]) -> str: ...
 def normal_crps(y: _Array, mean: _Array, variance: _Array) -> float: ...
 def future(times: _Array, dates: bool, horizon: str, step: Optional[str]) -> _Array: ...
+def place_points(latitude: _Array, longitude: _Array, latitudes: str, longitudes: str) -> _Array: ...
 def encode(
     names: list[str],
     texts: list[tuple[str, list[str]]],

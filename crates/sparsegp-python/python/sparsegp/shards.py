@@ -380,6 +380,10 @@ def agree(estimator: BaseGP, cls: type[BaseGP], surveys: list[dict[str, Any]]) -
         raise ValueError(
             f"missing={estimator.missing!r} is for rows in one process: leave rows with missing cells out, or fill them"
         )
+    if estimator.places is not None:
+        raise ValueError(
+            "places are for rows in one process: add the columns cos(lat)·cos(long), cos(lat)·sin(long) and sin(lat)"
+        )
     params = {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("callback", "checkpoint")}
     y_ndim = _same(surveys, "y_ndim", "targets of this many dimensions:")
     return Plan(cls, params, frame, columns, inputs, classes, y_ndim)

@@ -2,6 +2,7 @@
 
 use super::Holidays;
 use super::classes::{as_number, canonical, in_order, with_exponent};
+use super::sphere::{COORDINATES, check_latitude, check_longitude, place_name, place_point};
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -23,6 +24,12 @@ pub enum Encoding {
     Date,
     /// A date as before, and after it an input `column=holiday` for each name of a day: 1 on its days, else 0.
     Calendar(Holidays),
+    /// A latitude in degrees, with the longitude in another column: the point of the sphere in kilometres, of which each
+    /// coordinate is an input.
+    Place {
+        /// The column of the longitude, in degrees.
+        longitude: String,
+    },
     /// An input `column=category` for each category, 1 where the row has it, else 0; of two categories the second
     /// alone has one.
     OneHot(Categories),
@@ -55,7 +62,11 @@ impl Encoding {
     /// Returns the categories, where there are some.
     pub fn categories(&self) -> Option<&Categories> {
         match self {
-            Self::Number | Self::Date | Self::Calendar(_) | Self::Filled(_) => None,
+            Self::Number
+            | Self::Date
+            | Self::Calendar(_)
+            | Self::Filled(_)
+            | Self::Place { .. } => None,
             Self::OneHot(all) | Self::Code(all) => Some(all),
         }
     }
@@ -109,6 +120,37 @@ impl InputColumn {
         Self { name: name.into(), encoding: Encoding::Number }
     }
 
+    /// Names of the columns of the file that it is read from.
+    pub fn sources(&self) -> Vec<&str> {
+        match &self.encoding {
+            Encoding::Place { longitude } => vec![&self.name, longitude],
+            _ => vec![&self.name],
+        }
+    }
+
+    /// Name to show: of a place that of both columns.
+    pub fn title(&self) -> String {
+        match &self.encoding {
+            Encoding::Place { longitude } => place_name(&self.name, longitude),
+            _ => self.name.clone(),
+        }
+    }
+
+    /// Returns the inputs that the numbers of its columns become, if these are a place or numbers.
+    ///
+    /// # Errors
+    /// What is wrong with a number, after the name of its column.
+    pub fn of_numbers(&self, values: &[f64]) -> std::result::Result<Vec<f64>, String> {
+        match (&self.encoding, values) {
+            (Encoding::Place { longitude }, [first, second]) => {
+                check_latitude(*first).map_err(|why| format!("column `{}`: {why}", self.name))?;
+                check_longitude(*second).map_err(|why| format!("column `{longitude}`: {why}"))?;
+                Ok(place_point(*first, *second).to_vec())
+            }
+            _ => Ok(values.to_vec()),
+        }
+    }
+
     /// Names of the inputs that it becomes.
     pub fn input_names(&self) -> Vec<String> {
         match &self.encoding {
@@ -116,6 +158,10 @@ impl InputColumn {
             Encoding::Calendar(all) => {
                 let named = all.names().map(|name| format!("{}={name}", self.name));
                 std::iter::once(self.name.clone()).chain(named).collect()
+            }
+            Encoding::Place { .. } => {
+                let title = self.title();
+                ["x", "y", "z"][..COORDINATES].iter().map(|own| format!("{title}={own}")).collect()
             }
             Encoding::OneHot(all) => {
                 let one = |of: usize| format!("{}={}", self.name, all.shown(of));

@@ -21,6 +21,7 @@ mod sample;
 mod scaler;
 pub mod shards;
 pub mod source;
+pub(crate) mod sphere;
 mod split;
 mod statistics;
 #[cfg(feature = "tables")]
@@ -42,6 +43,7 @@ pub use sample::Sample;
 pub use scaler::Scaler;
 pub use shards::{ShardedRows, Shards};
 pub use source::{InMemory, Rows, Source};
+pub use sphere::{EARTH_RADIUS, first_longitude, input_title, place_point, point_place};
 pub use split::Mask;
 pub use statistics::Statistics;
 #[cfg(feature = "tables")]

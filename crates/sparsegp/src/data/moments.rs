@@ -114,6 +114,11 @@ impl Moments {
         self.squares
     }
 
+    /// The smallest and the largest value.
+    pub fn range(&self) -> (f64, f64) {
+        (self.min, self.max)
+    }
+
     /// Whether all values are the same (or there are none).
     pub fn is_constant(&self) -> bool {
         self.min >= self.max

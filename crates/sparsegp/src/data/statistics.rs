@@ -294,6 +294,11 @@ impl Statistics {
         constant(&self.columns[..self.inputs])
     }
 
+    /// The smallest and the largest value of an input.
+    pub(crate) fn input_range(&self, input: usize) -> (f64, f64) {
+        self.columns[input].range()
+    }
+
     /// Indices of the targets that have the same value in all rows.
     pub fn constant_targets(&self) -> Vec<usize> {
         constant(&self.columns[self.inputs..])

@@ -42,6 +42,8 @@ pub struct Start {
     pub kind: Kind,
     /// Kernel of every layer, as [`parse`] reads it.
     pub kernel: String,
+    /// Names of the inputs, for the kernels of the first layer; none where they have none.
+    pub names: Vec<String>,
     /// Most inducing points of every layer.
     pub points: usize,
     /// Variance of hidden kernels where what they give has a variance of about 1. The smaller, the nearer hidden layers are to their
@@ -65,6 +67,7 @@ impl Default for Start {
             hidden: vec![1],
             kind: Kind::L,
             kernel: "rbf".into(),
+            names: Vec::new(),
             points: 100,
             hidden_variance: 1e-2,
             sampling: Sampling::Rows,
@@ -231,7 +234,11 @@ impl Deep {
         let mut layers = Vec::new();
         for (l, z) in points.iter().enumerate() {
             let (z, d) = (distinct(z.as_ref()), z.ncols());
-            let mut kernel = parse(&start.kernel, Inputs::unnamed(d))?;
+            let inputs = match l == 0 && start.names.len() == d {
+                true => Inputs::named(&start.names),
+                false => Inputs::unnamed(d),
+            };
+            let mut kernel = parse(&start.kernel, inputs)?;
             let hidden = weights.get(l);
             let variance = match hidden {
                 // as what the mean function makes of the rows

@@ -77,7 +77,7 @@ impl Scales {
                 _ => (1.0, false),
             };
             if !param.frozen {
-                all.extend(units[at..at + param.len()].iter().map(of));
+                all.extend(param.free_places().map(|place| of(&units[at + place])));
             }
             at += param.len();
         });

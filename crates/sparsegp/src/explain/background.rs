@@ -1,6 +1,7 @@
 //! The rows that effects are averages over, and the columns of the table that they have.
 
-use crate::data::{Encoding, InputColumn};
+use crate::data::sphere::{COORDINATES, places_of};
+use crate::data::{Encoding, InputColumn, first_longitude, place_point, point_place};
 use crate::error::{Error, Result};
 use crate::fit::Fitted;
 use crate::linalg::{Mat, MatRef};
@@ -60,14 +61,14 @@ pub enum Kind {
     Levels,
 }
 
-/// A column of the table, with the inputs of the model that it becomes.
+/// A column of the table, with the inputs of the model that it becomes; latitude and longitude are two columns.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Its name.
     pub name: String,
     /// What its values are.
     pub kind: Kind,
-    /// Columns of the inputs.
+    /// Columns of the inputs, in which a place has its latitude and its longitude.
     pub inputs: Range<usize>,
     encoding: Encoding,
 }
@@ -97,7 +98,7 @@ impl Column {
 #[derive(Debug)]
 pub struct Explainer<'a> {
     pub(super) fitted: Cow<'a, Fitted>,
-    /// All rows that were given, N×D in the data's own units.
+    /// All rows that were given, in the data's own units, with latitudes and longitudes for points.
     pub(super) all: Mat<f64>,
     /// Those of curves.
     pub(super) rows: Mat<f64>,
@@ -137,6 +138,8 @@ impl<'a> Explainer<'a> {
                 "`{name}` has missing or infinite values: a model is explained by complete rows"
             )));
         }
+        let all = on_the_map(&fitted, all);
+        let inputs = all.ncols();
         let mut rng = stream(options.seed, "explain/rows");
         let mut picked = permutation(&mut rng, all.nrows(), options.rows);
         picked.sort_unstable();
@@ -185,6 +188,27 @@ impl<'a> Explainer<'a> {
         most
     }
 
+    /// The inputs of the model: points for latitudes and longitudes.
+    pub(super) fn inputs(&self, rows: &Mat<f64>) -> Mat<f64> {
+        let places = places(&self.fitted);
+        let width = rows.ncols() + places.len();
+        let mut x = Mat::zeros(rows.nrows(), width);
+        let (mut from, mut to) = (0, 0);
+        while to < width {
+            if places.contains(&to) {
+                for i in 0..rows.nrows() {
+                    let point = place_point(rows[(i, from)], rows[(i, from + 1)]);
+                    point.into_iter().enumerate().for_each(|(q, v)| x[(i, to + q)] = v);
+                }
+                (from, to) = (from + 2, to + COORDINATES);
+            } else {
+                (0..rows.nrows()).for_each(|i| x[(i, to)] = rows[(i, from)]);
+                (from, to) = (from + 1, to + 1);
+            }
+        }
+        x
+    }
+
     pub(super) fn column(&self, at: usize) -> Result<&Column> {
         self.columns.get(at).ok_or_else(|| {
             let count = self.columns.len();
@@ -193,7 +217,44 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// A date and its holidays, and a number and whether it is missing, as separate columns.
+/// Whether it is known which columns of a table the inputs come from.
+fn knows_columns(fitted: &Fitted) -> bool {
+    let known: usize = fitted.columns.iter().map(|own| own.input_names().len()).sum();
+    known == fitted.input_names.len()
+}
+
+/// The first inputs of places.
+fn places(fitted: &Fitted) -> Vec<usize> {
+    if knows_columns(fitted) { places_of(&fitted.columns) } else { Vec::new() }
+}
+
+/// Rows with latitudes and longitudes for points.
+fn on_the_map(fitted: &Fitted, x: Mat<f64>) -> Mat<f64> {
+    let places = places(fitted);
+    if places.is_empty() {
+        return x;
+    }
+    let mut rows = Mat::zeros(x.nrows(), x.ncols() - places.len());
+    let (mut from, mut to) = (0, 0);
+    while from < x.ncols() {
+        if places.contains(&from) {
+            let all: Vec<(f64, f64)> =
+                (0..x.nrows()).map(|i| point_place([0, 1, 2].map(|q| x[(i, from + q)]))).collect();
+            let least = first_longitude(all.iter().map(|place| place.1));
+            for (i, (latitude, longitude)) in all.into_iter().enumerate() {
+                rows[(i, to)] = latitude;
+                rows[(i, to + 1)] = longitude + if longitude < least { 360.0 } else { 0.0 };
+            }
+            (from, to) = (from + COORDINATES, to + 2);
+        } else {
+            (0..x.nrows()).for_each(|i| rows[(i, to)] = x[(i, from)]);
+            (from, to) = (from + 1, to + 1);
+        }
+    }
+    rows
+}
+
+/// A date and its holidays, a latitude and its longitude, and a number and whether it is missing, as separate columns.
 fn apart(column: &InputColumn) -> Vec<InputColumn> {
     match &column.encoding {
         Encoding::Calendar(_) | Encoding::Filled(_) => {
@@ -204,6 +265,7 @@ fn apart(column: &InputColumn) -> Vec<InputColumn> {
             }
             all
         }
+        Encoding::Place { .. } => column.sources().into_iter().map(InputColumn::number).collect(),
         _ => vec![column.clone()],
     }
 }
@@ -211,14 +273,19 @@ fn apart(column: &InputColumn) -> Vec<InputColumn> {
 /// Columns of the table, or the inputs themselves where it is not known which they come from.
 fn columns(fitted: &Fitted) -> Vec<Column> {
     let names = &fitted.input_names;
-    let known: usize = fitted.columns.iter().map(|own| own.input_names().len()).sum();
-    let own: Vec<InputColumn> = match known == names.len() {
+    let own: Vec<InputColumn> = match knows_columns(fitted) {
         true => fitted.columns.iter().flat_map(apart).collect(),
         false => names.iter().map(InputColumn::number).collect(),
     };
     // inputs that kernels read as labels
     let labels: Vec<usize> = fitted.model.input_kernels().iter().flat_map(|k| k.labels()).collect();
+    let places = places(fitted);
     let mut start = 0;
+    // of an input after places, which have one more
+    let of_model = |mut q: usize| {
+        places.iter().for_each(|first| q += usize::from(q > first + 1));
+        q
+    };
     let one = |InputColumn { name, encoding }: InputColumn| {
         let count =
             InputColumn { name: name.clone(), encoding: encoding.clone() }.input_names().len();
@@ -226,7 +293,7 @@ fn columns(fitted: &Fitted) -> Vec<Column> {
         start += count;
         let kind = match &encoding {
             Encoding::Date => Kind::Dates,
-            Encoding::Number if !labels.contains(&inputs.start) => Kind::Numbers,
+            Encoding::Number if !labels.contains(&of_model(inputs.start)) => Kind::Numbers,
             _ => Kind::Levels,
         };
         Column { name, kind, inputs, encoding }

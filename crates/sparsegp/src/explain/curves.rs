@@ -178,10 +178,10 @@ impl Explainer<'_> {
 
     /// Means and ends of intervals, K×Q each.
     fn averages(&self, average: &Average, name: &str) -> Result<[Mat<f64>; 3]> {
-        let rows = average.rows.as_ref();
-        let mean = average.of(&self.fitted.predict_responses(rows)?);
+        let rows = self.inputs(&average.rows);
+        let mean = average.of(&self.fitted.predict_responses(rows.as_ref())?);
         let mut rng = stream(self.options.seed, name);
-        let drawn = self.fitted.sample_responses(rows, self.options.draws, &mut rng)?;
+        let drawn = self.fitted.sample_responses(rows.as_ref(), self.options.draws, &mut rng)?;
         let drawn: Vec<Mat<f64>> = drawn.iter().map(|own| average.of(own)).collect();
         let ends = |level: f64| {
             Mat::from_fn(mean.nrows(), mean.ncols(), |k, c| {

@@ -78,9 +78,12 @@ impl Explainer<'_> {
             Ok(functions) => Evaluated::Functions(functions),
             Err(why) => Evaluated::Mean(why.to_string()),
         };
-        let of = |x: &Mat<f64>| match &evaluated {
-            Evaluated::Functions(all) => self.fitted.evaluate_responses(all, x.as_ref()),
-            Evaluated::Mean(_) => Ok(vec![self.fitted.predict_responses(x.as_ref())?]),
+        let of = |x: &Mat<f64>| {
+            let x = self.inputs(x);
+            match &evaluated {
+                Evaluated::Functions(all) => self.fitted.evaluate_responses(all, x.as_ref()),
+                Evaluated::Mean(_) => Ok(vec![self.fitted.predict_responses(x.as_ref())?]),
+            }
         };
         let (at_a, at_b) = (of(&a)?, of(&b)?);
         let responses = at_a[0].ncols();

@@ -127,6 +127,43 @@ fn accumulated_effects_are_sums_of_local_steps() {
     }
 }
 
+/// Latitude and longitude are two columns: of each the average prediction were it the same in all rows, east of the date line too.
+#[test]
+fn places_have_effects_of_latitude_and_of_longitude() {
+    let degrees = rows(80, &[(0.0, 1.0), (-40.0, -10.0), (170.0, 190.0)]);
+    let x = Mat::from_fn(80, 4, |i, q| match q {
+        0 => degrees[(i, 0)],
+        _ => crate::data::place_point(degrees[(i, 1)], degrees[(i, 2)])[q - 1],
+    });
+    let y = Mat::from_fn(80, 1, |i, _| {
+        (degrees[(i, 1)] / 9.0).sin() + 0.05 * degrees[(i, 2)] + degrees[(i, 0)]
+    });
+    let mut fitted = learnt(&x, &y, plain("matern52"));
+    let encoding = Encoding::Place { longitude: "long".into() };
+    fitted.columns = vec![InputColumn::number("age"), InputColumn { name: "lat".into(), encoding }];
+    fitted.input_names = fitted.columns.iter().flat_map(InputColumn::input_names).collect();
+    let options = Options { points: 5, rows: 80, draws: 20, samples: 64, functions: 4, seed: 1 };
+    let explainer = Explainer::new(&fitted, x.as_ref(), options).unwrap();
+    let names: Vec<&str> = explainer.columns().iter().map(|own| own.name.as_str()).collect();
+    assert_eq!(names, ["age", "lat", "long"]);
+    assert!(explainer.columns().iter().all(|own| own.kind == Kind::Numbers));
+    let curve = explainer.partial(2).unwrap();
+    assert!(curve.at[0] > 170.0 && curve.at[4] > 188.0 && curve.at[4] < 190.0, "{:?}", curve.at);
+    for (k, longitude) in curve.at.iter().enumerate() {
+        let moved = Mat::from_fn(80, 4, |i, q| match q {
+            0 => degrees[(i, 0)],
+            _ => crate::data::place_point(degrees[(i, 1)], *longitude)[q - 1],
+        });
+        let (mean, _) = fitted.predict(moved.as_ref(), Of::Latent).unwrap();
+        let mean = mean.col_as_slice(0).iter().sum::<f64>() / 80.0;
+        assert!((curve.mean[(k, 0)] - mean).abs() < 1e-8, "{k}: {} {mean}", curve.mean[(k, 0)]);
+    }
+    let steps = explainer.accumulated(1).unwrap();
+    assert!(steps.centred && steps.at[0] < -35.0 && steps.at.iter().all(|at| *at < -9.0));
+    let (shares, _) = explainer.sensitivity(&|| Ok(())).unwrap();
+    assert!(shares[0].total[1].mean > shares[0].total[2].mean);
+}
+
 #[test]
 fn categories_and_classes_have_names() {
     let mut x = rows(120, &[(0.0, 1.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0)]);

@@ -35,7 +35,7 @@ pub use comment::name_like;
 
 use comment::escaped;
 
-use crate::data::Encoding;
+use crate::data::{EARTH_RADIUS, Encoding};
 use crate::error::{Error, Result};
 use crate::fit::Fitted;
 use crate::linalg::MatRef;
@@ -344,6 +344,14 @@ fn kind(column: &crate::data::InputColumn, at: usize) -> String {
             format!("1 on days of column `{}` that are `{name}`, else 0", column.name)
         }
         Encoding::Date | Encoding::Calendar(_) => "days since 1970-01-01 00:00 UTC".into(),
+        Encoding::Place { longitude } => {
+            let of = [
+                "cos(latitude) * cos(longitude)",
+                "cos(latitude) * sin(longitude)",
+                "sin(latitude)",
+            ][at];
+            format!("{EARTH_RADIUS} * {of} of the columns `{}` and `{longitude}`", column.name)
+        }
         Encoding::OneHot(all) => {
             let of = if all.labels().len() == 2 { 1 } else { at };
             format!("1 where column `{}` is `{}`, else 0", column.name, all.shown(of))

@@ -38,7 +38,7 @@ pub(super) fn assume(kernels: &mut [Box<dyn Kernel>], x: MatRef<f64>) -> Option<
                 unit.is_some_and(|unit| unit.input.is_some_and(|(_, power)| power == 1))
             };
             let free = !param.given && !param.frozen && param.prior.is_none();
-            let several = param.len() > 1 && param.role() == Role::Lengthscales;
+            let several = param.free_len() > 1 && param.role() == Role::Lengthscales;
             if !(free && several && own.iter().all(lengths)) {
                 continue;
             }
@@ -54,6 +54,9 @@ pub(super) fn assume(kernels: &mut [Box<dyn Kernel>], x: MatRef<f64>) -> Option<
             let input = |unit: &Option<Unit>| unit.and_then(|unit| unit.input).map(|(q, _)| q);
             let inputs: Vec<Option<usize>> = own.iter().map(input).collect();
             param.groups = groups(&inputs, &factors);
+            // what is one number is not alike
+            let tied: Vec<usize> = param.tied().concat();
+            param.groups.retain(|group| !group.iter().any(|at| tied.contains(at)));
         }
     }
     unlike.then(|| {

@@ -88,7 +88,9 @@ pub(super) fn averaged(
     let numbers: usize = model
         .params()
         .iter()
-        .map(|(_, param)| if param.frozen || param.role().is_bulky() { 0 } else { param.len() })
+        .map(
+            |(_, param)| if param.frozen || param.role().is_bulky() { 0 } else { param.free_len() },
+        )
         .sum();
     let many = options.hyperparameters == Hyperparameters::Auto && numbers > MOST;
     let Some(exact) = way.filter(|_| wanted && !many) else { return Ok(posterior) };

@@ -2,6 +2,7 @@
 
 use super::pilot::span;
 use super::{Dataset, FitOptions, Fitted, LogInputs, log_inputs};
+use crate::data::sphere::inputs_of_places;
 use crate::data::{InMemory, Rows, Scaler};
 use crate::engine::{Description, Sweep, sweep};
 use crate::error::{Error, Result};
@@ -328,9 +329,9 @@ const ROWS: usize = 20;
 /// Returns the positive inputs whose values are spread over powers of ten: nearly all rows are in one place to a kernel of
 /// differences. Rows are as the model sees them; of other inputs it sees the logarithm already.
 pub(super) fn over_decades(dataset: &Dataset, x: MatRef<f64>) -> Vec<usize> {
-    let scaler = &dataset.scaler;
+    let (scaler, places) = (&dataset.scaler, inputs_of_places(&dataset.columns));
     let over = |q: &usize| {
-        if scaler.log_unit(*q).is_some() {
+        if scaler.log_unit(*q).is_some() || places.contains(q) {
             return false;
         }
         let (mean, scale) = (scaler.x_mean[*q], scaler.x_scale[*q]);

@@ -1,9 +1,10 @@
 //! Rows to learn from.
 
 use super::noisy_inputs::{InputDeviations, take_deviations};
-use super::{target_transform, weights};
+use super::{places, target_transform, weights};
 use crate::data::holidays::inputs_of_holidays;
 use crate::data::shards::Shape;
+use crate::data::sphere::{inputs_of_places, places_in};
 use crate::data::{
     Classes, InMemory, InputColumn, Isolated, Loaded, Scaler, ShardedRows, Shards, Source,
     Statistics, duplicate_rows,
@@ -107,6 +108,9 @@ impl Scaling {
         for group in &alike {
             scaler = scaler.with_one_scale(group, statistics.pooled(group));
         }
+        let mut same = statistics.constant_inputs();
+        same.extend(statistics.rounded_inputs().iter().map(|(index, _)| *index));
+        scaler = scaler.with_places(&places_in(inputs), |q| same.contains(&q));
         if !chosen.inputs {
             scaler = scaler.without_inputs();
         }
@@ -228,6 +232,7 @@ impl Dataset {
         let part = matches!(scaling, Scaling::Given(_));
         let mut together = scaling.together(&loaded.input_names);
         together.extend(inputs_of_holidays(&loaded.columns));
+        together.extend(inputs_of_places(&loaded.columns));
         let scaler = {
             let classes = loaded.classes.as_ref();
             let scaler = scaling.scaler(&statistics, classes, &loaded.input_names);
@@ -378,6 +383,9 @@ impl Dataset {
         }
         let mut warnings =
             if part { Vec::new() } else { of_inputs(&input_names, &together, &scaler, statistics) };
+        if !part {
+            warnings.extend(places::remarks(&columns, statistics));
+        }
         warnings.extend(of_targets(&target_names, &scaler, statistics, part));
         let rounded = if part { Vec::new() } else { statistics.rounded_inputs() };
         let (means, variances) = statistics.target_mean_and_variance();

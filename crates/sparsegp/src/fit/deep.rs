@@ -121,6 +121,7 @@ fn begun(
         hidden: deep.hidden(dataset.source.inputs()),
         kind: deep.kind,
         kernel: options.kernel.clone(),
+        names: dataset.input_names.clone(),
         points: options.inducing.unwrap_or(POINTS),
         sampling: deep.sampling(),
         skip: deep.skip,

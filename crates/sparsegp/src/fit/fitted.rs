@@ -1,7 +1,7 @@
 //! A model that can be used.
 
 use super::{Dataset, Division, KeptRows, Made};
-use crate::data::{Classes, InputColumn, ReadOptions, Scaler};
+use crate::data::{Classes, InputColumn, ReadOptions, Scaler, input_title};
 use crate::model::{Model, Posterior};
 use crate::online::Site;
 use crate::train::{Judged, TrainReport};
@@ -180,7 +180,11 @@ impl Fitted {
         let unused = |q: &usize| {
             self.scaler.x_scale[*q] != 1.0 && relevance[*q] > 0.0 && relevance[*q] * UNUSED < 1.0
         };
-        (0..names.len()).filter(unused).map(|q| names[q].as_str()).collect()
+        // the coordinates of a place are one
+        let mut found: Vec<&str> =
+            (0..names.len()).filter(unused).map(|q| input_title(&names[q])).collect();
+        found.dedup();
+        found
     }
 
     /// How the cells of the table were written that it learnt from, if whoever read the table has noted it.

@@ -21,6 +21,7 @@ use super::{
     sample_rows, seasons, series,
 };
 use crate::data::holidays::inputs_of_holidays;
+use crate::data::sphere::places_of;
 use crate::data::{Classes, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -226,8 +227,13 @@ impl Search<'_> {
             USUAL => vec![Change::Family("matern52"), Change::Family("matern32")],
             _ => vec![Change::Family("matern32"), Change::Family("matern12")],
         };
-        if d > 1 {
-            changes.extend([Change::OfPairs, Change::Shared]);
+        // functions of single coordinates of a place, and of pairs, depend on where the axes of the Earth are
+        let places = places_of(&self.sample.columns).len();
+        if d > 1 && places == 0 {
+            changes.push(Change::OfPairs);
+        }
+        if d - 2 * places > 1 {
+            changes.push(Change::Shared);
         }
         changes.push(Change::Plus(Term::Linear));
         // a trend beside what varies fast: without it a forecast of years is one of months
@@ -237,6 +243,7 @@ impl Search<'_> {
         match d {
             1 if !self.seasons.contains("periodic") => changes.push(Change::Plus(Term::Periodic)),
             1 => {}
+            _ if places > 0 => changes.push(Change::Own),
             _ => changes.extend([Change::Plus(Term::OfEachInput), Change::Own]),
         }
         for change in changes {
@@ -399,9 +406,9 @@ fn determined(kernel: &dyn Kernel) -> usize {
     free.map(|(_, param)| match param.role() {
         Role::Lengthscales if param.len() > 1 => {
             let most = UNUSED * (param.len() as f64).sqrt();
-            param.value().iter().filter(|value| **value < most).count()
+            param.free_places().filter(|at| param.value()[*at] < most).count()
         }
-        _ => param.len(),
+        _ => param.free_len(),
     })
     .sum()
 }

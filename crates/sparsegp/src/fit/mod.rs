@@ -42,6 +42,7 @@ mod noisy_inputs;
 pub(crate) use crate::data::moments::spreads;
 mod distinct;
 mod pilot;
+mod places;
 mod placing;
 mod predictions;
 pub mod quality;

@@ -26,7 +26,8 @@ const MOST_TIME: f64 = 0.25;
 /// Returns whether neighbours may be tried for these rows.
 pub(super) fn possible(dataset: &Dataset, options: &FitOptions) -> bool {
     let data = &*dataset.source;
-    let few = (2..=choice::NEARBY).contains(&data.inputs());
+    // a place has three coordinates, and is on a surface
+    let few = (2..=choice::NEARBY).contains(&dataset.dimensions());
     let many = (AUTO_EXACT + 1..=MOST_ROWS).contains(&data.rows());
     let own = options.method == "auto" && choice::asked(options).is_none();
     few && many && own && dataset.deviations.is_none() && data.sharded().is_none()
@@ -40,11 +41,11 @@ pub(super) fn inputs(dataset: &Dataset, options: &FitOptions) -> Option<usize> {
     let data = &*dataset.source;
     let own = options.method == "auto" && choice::asked(options).is_none();
     let known = dataset.deviations.is_none() && data.sharded().is_none();
-    let few = (2..=MOST_INPUTS).contains(&data.inputs());
+    let few = (2..=MOST_INPUTS).contains(&dataset.dimensions());
     // with a number of epochs somebody asks for minibatches
     let epochs = options.batches.as_ref().and_then(|own| own.training.epochs);
     let all = !options.diagonal && dataset.held_out.is_none() && epochs.is_none();
-    (few && own && known && all && data.rows() <= MOST_ROWS).then(|| data.inputs())
+    (few && own && known && all && data.rows() <= MOST_ROWS).then(|| dataset.dimensions())
 }
 
 /// Returns the value of a method's objective for a model on all rows; nothing where matrices have no factors.

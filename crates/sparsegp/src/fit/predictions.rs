@@ -34,6 +34,9 @@ pub struct ParameterRow {
     pub prior: Option<Prior>,
     /// Whether it was kept as it was.
     pub frozen: bool,
+    /// Places of numbers that are one, such as the lengthscales of the coordinates of a place on Earth.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tied: Vec<Vec<usize>>,
 }
 
 impl Fitted {
@@ -474,6 +477,7 @@ impl Fitted {
                 transform: param.transform().to_string(),
                 prior: param.prior,
                 frozen: param.frozen,
+                tied: param.tied().to_vec(),
             });
         });
         rows

@@ -48,7 +48,8 @@ pub(super) fn draw(model: &mut Model, seed: u64, restart: usize) -> Result<()> {
             let value = if transform.contains(common * value) { common * value } else { *value };
             draw_one(value, param, prior, decades, generator)
         });
-        let values: Vec<f64> = values.collect();
+        let mut values: Vec<f64> = values.collect();
+        param.level(&mut values);
         param.set(&path, &values)?;
     }
     Ok(())

@@ -4,6 +4,7 @@ use super::dataset::Names;
 use super::{Dataset, Division, Fitted, Scaling, Standardise};
 use crate::data::fingerprint::mixed;
 use crate::data::holidays::inputs_of_holidays;
+use crate::data::sphere::inputs_of_places;
 use crate::data::{
     EncodeOptions, InputColumn, Selected, Selection, Source, Table, TableSource, date_text,
 };
@@ -53,6 +54,7 @@ impl Dataset {
         let part = matches!(scaling, Scaling::Given(_));
         let mut together = scaling.together(&table.selected().input_names());
         together.extend(inputs_of_holidays(&table.selected().input_columns()));
+        together.extend(inputs_of_places(&table.selected().input_columns()));
         let scaler = match scaling {
             Scaling::Own(Standardise { inputs: false, targets: false, .. }) => {
                 table.scaler().clone()

@@ -211,13 +211,21 @@ impl<'a> Args<'a> {
 
     /// The positive parameter called `name`, 1 where it is not given. `len` is the number of values
     /// of a vector; a vector may also be given as one number for all, and then stays a scalar unless
-    /// the specification gave none and `ard` asks for one value per input.
+    /// the specification gave none and `ard` asks for one value per input. The lengthscales of the coordinates of a place are
+    /// one, which may be given once.
     pub fn positive(&self, name: &str, len: Option<usize>, ard: bool) -> Result<Param> {
-        let given = self.entries.get(name);
+        let role = Role::of_kernel(name);
+        let places = match len {
+            Some(len) if role == Role::Lengthscales => self.places(len)?,
+            _ => Vec::new(),
+        };
+        let expanded = len.and_then(|len| of_each(self.get(name)?, len, &places));
+        let given = expanded.as_ref().or(self.get(name));
         let value = match given {
             Some(Value::Object(object)) => object.get("value"),
             other => other,
         };
+        let only = len.is_some_and(|len| places.iter().any(|place| place.len() == len));
         let vector = match (len, value) {
             (None, _) => None,
             (Some(len), Some(Value::Array(items))) if items.len() == len => Some(len),
@@ -227,6 +235,7 @@ impl<'a> Args<'a> {
                     items.len()
                 )));
             }
+            (Some(len), _) if only => Some(len),
             (Some(_), Some(_)) if !self.entries.contains_key("ard") => None,
             (Some(len), _) => ard.then_some(len),
         };
@@ -234,18 +243,28 @@ impl<'a> Args<'a> {
             Some(len) => Param::positive_vector(vec![1.0; len]),
             None => Param::positive(1.0),
         }
-        .of(Role::of_kernel(name));
-        self.read(name, &mut param)?;
+        .of(role);
+        read_into(name, given, &mut param)?;
+        if vector.is_some() && param.tied().is_empty() {
+            // values that differ were given by somebody who wants them
+            let alike = |place: &Vec<usize>| {
+                place.iter().all(|at| param.value()[*at] == param.value()[place[0]])
+            };
+            let places = places.into_iter().filter(alike).collect();
+            param.tie(name, places)?;
+        }
         Ok(param)
+    }
+
+    /// The places among so many active input columns of the coordinates of each place on Earth.
+    fn places(&self, len: usize) -> Result<Vec<Vec<usize>>> {
+        let (dims, _) = self.active_dims()?;
+        Ok(if dims.len() == len { self.inputs.of_places(&dims) } else { Vec::new() })
     }
 
     /// Reads the entry called `name`, if it was given, into a parameter that holds starting values.
     pub fn read(&self, name: &str, param: &mut Param) -> Result<()> {
-        if let Some(json) = self.get(name) {
-            param.read_json(name, json)?;
-            param.given = json.as_object().is_none_or(|object| object.contains_key("value"));
-        }
-        Ok(())
+        read_into(name, self.get(name), param)
     }
 
     /// Whether there is one lengthscale (or variance) per input column: the entry `ard`, else
@@ -294,6 +313,13 @@ impl<'a> Args<'a> {
                 return Err(self
                     .wrong(format!("`active_dims`: no input column is called `{name}`; {near}")));
             }
+            // latitude and longitude name the same coordinates
+            if own.len() > 1
+                && own.iter().all(|dim| dims.contains(dim))
+                && item.as_str().is_some_and(|name| self.inputs.is_of_place(name))
+            {
+                continue;
+            }
             for dim in own {
                 if dim >= self.inputs.dim {
                     return Err(self.wrong(format!(
@@ -339,6 +365,35 @@ impl<'a> Args<'a> {
             _ => Err(self.wrong("`kernels` is a list of kernels".into())),
         }
     }
+}
+
+/// Reads an entry, if it was given, into a parameter.
+fn read_into(name: &str, given: Option<&Value>, param: &mut Param) -> Result<()> {
+    if let Some(json) = given {
+        param.read_json(name, json)?;
+        param.given = json.as_object().is_none_or(|object| object.contains_key("value"));
+    }
+    Ok(())
+}
+
+/// An entry with a value for each of so many columns, if it has one for each column of the table: places have one there.
+fn of_each(given: &Value, len: usize, places: &[Vec<usize>]) -> Option<Value> {
+    if let Value::Object(object) = given {
+        let value = of_each(object.get("value")?, len, places)?;
+        let mut own = object.clone();
+        own.insert("value".into(), value);
+        return Some(Value::Object(own));
+    }
+    let fewer = places.iter().map(|place| place.len() - 1).sum::<usize>();
+    let items = given.as_array().filter(|all| fewer > 0 && all.len() + fewer == len)?;
+    let (mut all, mut items) = (vec![Value::Null; len], items.iter());
+    for at in 0..len {
+        match places.iter().find(|place| place.contains(&at)) {
+            Some(place) if place[0] != at => all[at] = all[place[0]].clone(),
+            _ => all[at] = items.next()?.clone(),
+        }
+    }
+    Some(Value::Array(all))
 }
 
 /// Most kernels that one combines: slopes of a product, and starts, look at all pairs.

@@ -7,14 +7,17 @@
 //! the list, and mapped to the free vector in one place ([`free_gradient`]).
 
 mod bounds;
+mod free;
 mod paths;
 mod prior;
 mod role;
 mod steps;
+mod tied;
 mod transform;
 
 pub(crate) use bounds::Ruler;
 pub use bounds::{Bounds, remarks};
+pub use free::{free_count, free_gradient, free_values, set_free_values};
 pub use paths::{in_group, unknown};
 pub use prior::{Group, Prior, assumed_log_prior, log_prior};
 pub use role::Role;
@@ -68,6 +71,8 @@ pub struct Param {
     pub assumed: bool,
     /// Numbers that an assumed prior takes for alike; a number is in one group at most.
     pub groups: Vec<Group>,
+    /// Numbers that are one.
+    tied: Vec<Group>,
     /// Whether optimisers leave it alone.
     pub frozen: bool,
     /// Whether a specification gave the value, so that starting values from the data keep away.
@@ -96,7 +101,7 @@ impl Param {
         let (natural, bounds) = (transform, Bounds::default());
         let (prior, assumed, frozen, given) = (None, false, false, false);
         let role = Role::default();
-        let groups = Vec::new();
+        let (groups, tied) = (Vec::new(), Vec::new());
         Self {
             value,
             shape,
@@ -107,6 +112,7 @@ impl Param {
             prior,
             assumed,
             groups,
+            tied,
             frozen,
             given,
         }
@@ -214,7 +220,8 @@ impl Param {
     /// Sets starting values, moved inside the bounds and the natural range where they are not. One number is spread
     /// over all.
     pub fn start(&mut self, values: &[f64]) {
-        let inside: Vec<f64> = values.iter().map(|v| self.inside(*v)).collect();
+        let mut inside: Vec<f64> = values.iter().map(|v| self.inside(*v)).collect();
+        self.level(&mut inside);
         // the number of values fits by construction and each is in range
         let set = self.set("", &inside);
         debug_assert!(set.is_ok());
@@ -238,8 +245,8 @@ impl Param {
     /// Sets the values; one number is spread over all.
     ///
     /// # Errors
-    /// [`Error::InvalidParameter`] if the number of values differs or one is outside the transform's
-    /// range.
+    /// [`Error::InvalidParameter`] if the number of values differs, one is outside the transform's
+    /// range, or tied ones differ ([`Param::tie`]).
     pub fn set(&mut self, path: &str, value: &[f64]) -> Result<()> {
         let invalid = |reason| Error::InvalidParameter { path: path.to_owned(), reason };
         if value.len() != self.len() && value.len() != 1 {
@@ -251,6 +258,9 @@ impl Param {
         }
         if let Some(bad) = value.iter().find(|v| !self.transform.contains(**v)) {
             return Err(invalid(format!("{bad} is outside {}", self.transform.range())));
+        }
+        if value.len() == self.len() {
+            self.check_tied(value).map_err(invalid)?;
         }
         if value.len() == 1 {
             self.value.fill(value[0]);
@@ -267,7 +277,8 @@ impl Param {
             Shape::Scalar => json!(self.value[0]),
             _ => json!(self.value),
         };
-        let plain = self.prior.is_none() && !self.frozen && !self.bounds.any();
+        let plain =
+            self.prior.is_none() && !self.frozen && !self.bounds.any() && self.tied.is_empty();
         if plain && self.natural == default_transform {
             return value;
         }
@@ -285,6 +296,9 @@ impl Param {
         }
         if !self.groups.is_empty() {
             object["alike"] = json!(self.groups);
+        }
+        if !self.tied.is_empty() {
+            object["tied"] = json!(self.tied);
         }
         if self.frozen {
             object["frozen"] = json!(true);
@@ -317,7 +331,7 @@ impl Param {
         let Value::Object(object) = json else {
             return self.set(path, &numbers(json)?);
         };
-        let mut bounds = self.bounds;
+        let (mut bounds, mut tied) = (self.bounds, None);
         for (key, entry) in object {
             match key.as_str() {
                 "transform" => {
@@ -342,6 +356,11 @@ impl Param {
                         .map_err(|e| invalid(format!("alike: {e}")))?;
                     self.groups = groups;
                 }
+                "tied" => {
+                    let groups: Vec<Group> = serde_json::from_value(entry.clone())
+                        .map_err(|e| invalid(format!("tied: {e}")))?;
+                    tied = Some(groups);
+                }
                 "frozen" => {
                     self.frozen = entry
                         .as_bool()
@@ -350,7 +369,7 @@ impl Param {
                 "value" => {}
                 other => {
                     return Err(invalid(format!(
-                        "unknown entry `{other}`; known are value, min, max, prior, assumed, alike, frozen, transform"
+                        "unknown entry `{other}`; known are value, min, max, prior, assumed, alike, tied, frozen, transform"
                     )));
                 }
             }
@@ -362,14 +381,10 @@ impl Param {
         if let Some(value) = object.get("value") {
             self.set(path, &numbers(value)?)?;
         }
-        let mut alike = vec![0; self.len()];
-        let known = |at: &usize| {
-            alike.get_mut(*at).is_some_and(|count| {
-                *count += 1;
-                *count == 1
-            })
-        };
-        match self.groups.iter().flatten().all(known) {
+        if let Some(groups) = tied {
+            self.tie(path, groups)?;
+        }
+        match tied::are_distinct(&self.groups, self.len()) {
             true => Ok(()),
             false => Err(invalid("alike: places are those of values, each at most once".into())),
         }
@@ -425,69 +440,6 @@ pub fn prefixed_mut<'a>(
     visit: impl FnOnce(VisitorMut<'a, '_>),
 ) {
     visit(&mut |path, param| visitor(&format_args!("{prefix}.{path}"), param));
-}
-
-/// Free numbers of the parameters that are not frozen, in order.
-pub fn free_values<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> Vec<f64> {
-    let mut free = Vec::new();
-    visit(&mut |_, p| {
-        if !p.frozen {
-            free.extend(p.value.iter().map(|v| p.transform.to_free(*v)));
-        }
-    });
-    free
-}
-
-/// How many free numbers there are.
-pub fn free_count<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> usize {
-    let mut count = 0;
-    visit(&mut |_, p| count += if p.frozen { 0 } else { p.len() });
-    count
-}
-
-/// Sets the parameters that are not frozen from free numbers ([`free_values`]' inverse).
-pub fn set_free_values<'a>(visit: impl FnOnce(VisitorMut<'a, '_>), free: &[f64]) {
-    let mut rest = free;
-    visit(&mut |_, p| {
-        if p.frozen {
-            return;
-        }
-        let (own, tail) = rest.split_at(p.value.len());
-        rest = tail;
-        // of most parameters there are few; of q there are many, and they are free
-        if p.transform == Transform::Identity {
-            return p.value.copy_from_slice(own);
-        }
-        for (value, free) in p.value.iter_mut().zip(own) {
-            *value = p.transform.to_constrained(*free);
-        }
-    });
-    debug_assert!(rest.is_empty());
-}
-
-/// Gradient with respect to the free numbers of the parameters that are not frozen, from the
-/// gradient with respect to every constrained value (same order), into `free`.
-pub fn free_gradient<'a>(
-    visit: impl FnOnce(Visitor<'a, '_>),
-    constrained: &[f64],
-    free: &mut [f64],
-) {
-    let (mut rest, mut at) = (constrained, 0);
-    visit(&mut |_, p| {
-        let (own, tail) = rest.split_at(p.value.len());
-        rest = tail;
-        if p.frozen {
-            return;
-        }
-        let targets = &mut free[at..at + own.len()];
-        at += own.len();
-        if p.transform == Transform::Identity {
-            return targets.copy_from_slice(own);
-        }
-        let targets = targets.iter_mut().zip(own).zip(&p.value);
-        targets.for_each(|((t, g), v)| *t = g * p.transform.slope_at(*v));
-    });
-    debug_assert_eq!(at, free.len());
 }
 
 #[cfg(test)]

@@ -149,7 +149,7 @@ fn of_param(p: &Param, prior: &Prior, mut slopes: Option<&mut [f64]>) -> f64 {
     for group in groups {
         total += of_group(group, about, &p.value, slopes.as_deref_mut());
     }
-    let single = |i: &usize| groups.iter().all(|group| !group.contains(i));
+    let single = |i: &usize| p.is_first(*i) && groups.iter().all(|group| !group.contains(i));
     for i in (0..p.value.len()).filter(single) {
         total += prior.log_density(p.value[i]);
         if let Some(slopes) = &mut slopes {

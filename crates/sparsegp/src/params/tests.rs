@@ -124,6 +124,67 @@ fn the_free_vector_skips_frozen_parameters_and_comes_back() {
 }
 
 #[test]
+fn tied_numbers_are_one_free_number() {
+    let mut p = Param::positive_vector(vec![0.3, 2.7, 4.0, 1.0]);
+    p.tie("p", vec![vec![1, 3], vec![0]]).unwrap();
+    // the root mean square of 2.7 and 1
+    let mean = ((2.7_f64 * 2.7 + 1.0) / 2.0).sqrt();
+    assert_eq!((p.value()[0], p.value()[1], p.value()[3]), (0.3, mean, mean));
+    assert_eq!((p.tied(), p.free_len()), (&[vec![1, 3]][..], 3));
+    let frozen = Param { frozen: true, ..p.clone() };
+    let last = Param::real(-7.0);
+    let free = free_values(|v| [&p, &frozen, &last].map(|own| v(&"p", own)).into_iter().collect());
+    assert_eq!((free.len(), free_count(|v| v(&"p", &p))), (4, 3));
+    // a function of all values, and its slopes by differences of free numbers
+    let of = |values: &[f64]| {
+        values.iter().zip([1.3, -0.4, 2.0, 0.9]).map(|(v, c)| c * v * v).sum::<f64>()
+    };
+    let at = |free: &[f64]| {
+        let mut own = p.clone();
+        set_free_values(|v| v(&"p", &mut own), free);
+        assert_eq!(own.value()[1], own.value()[3]);
+        of(own.value())
+    };
+    let constrained: Vec<f64> =
+        p.value().iter().zip([1.3, -0.4, 2.0, 0.9]).map(|(v, c)| 2.0 * c * v).collect();
+    let mut gradient = [f64::NAN; 3];
+    free_gradient(|v| v(&"p", &p), &constrained, &mut gradient);
+    for i in 0..3 {
+        let moved = |h: f64| {
+            let mut own = free[..3].to_vec();
+            own[i] += h;
+            at(&own)
+        };
+        let difference = (moved(1e-6) - moved(-1e-6)) / 2e-6;
+        assert!((gradient[i] - difference).abs() < 1e-7, "{i}: {} {difference}", gradient[i]);
+    }
+    // a prior counts once
+    p.prior = Some(Prior::Normal { loc: 0.5, scale: 1.7 });
+    let mut slopes = [0.0; 4];
+    let total = log_prior(|v| v(&"p", &p), &mut slopes);
+    let prior = p.prior.unwrap();
+    let expected: f64 = p.value()[..3].iter().map(|v| prior.log_density(*v)).sum();
+    assert!((total - expected).abs() < 1e-14 && slopes[3] == 0.0);
+    p.prior = None;
+
+    let json = p.to_json(Transform::POSITIVE);
+    assert_eq!(json["tied"], json!([[1, 3]]));
+    let mut back = Param::positive_vector(vec![1.0; 4]);
+    back.read_json("p", &json).unwrap();
+    assert_eq!((back.value(), back.tied()), (p.value(), p.tied()));
+    // starting values are levelled, others refused
+    back.start(&[1.0, 3.0, 1.0, 3.0]);
+    assert_eq!(back.value(), [1.0, 3.0, 1.0, 3.0]);
+    let error = back.set("p", &[1.0, 3.0, 1.0, 2.0]).unwrap_err().to_string();
+    assert!(error.contains("`p`") && error.contains("numbers 1 and 3"), "{error}");
+    assert!(back.tie("p", vec![vec![0, 4]]).is_err());
+    assert!(back.tie("p", vec![vec![0, 1], vec![1, 2]]).is_err());
+    back.set_one(3, 9.0);
+    assert_eq!(back.value(), [1.0, 9.0, 1.0, 9.0]);
+    assert_eq!(back.slope_of(1, &[1.0, 2.0, 4.0, 8.0]), 10.0);
+}
+
+#[test]
 fn setting_checks_range_and_number_and_names_the_path() {
     let mut p = Param::positive_vector(vec![1.0, 2.0, 3.0]);
     p.set("kernel.lengthscales", &[0.7]).unwrap();

@@ -99,7 +99,7 @@ impl<'a> Everything<'a> {
             let by_mean = faer::Scale(-1.0) * &slopes.mean;
             self.model.mean.vjp(self.rows.x.as_ref(), by_mean.as_ref(), parts.mean);
             for (own, to) in self.sampled.coordinates.iter().zip(by_free) {
-                *to = own.slope(own.read(&self.model), all[own.place]);
+                *to = own.slope(own.read(&self.model), own.by_value(&self.model, &all));
             }
         }
         let constant = -0.5 * self.whitened as f64 * TAU.ln();

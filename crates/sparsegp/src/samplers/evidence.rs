@@ -136,7 +136,8 @@ impl<'a> Posterior<'a> {
         let mut found = self.model.method.evaluate(&self.model, &self.cpu, self.rows)?;
         let prior = log_prior(|v| self.model.visit(v), &mut found.gradient);
         for (own, to) in coordinates.iter().zip(gradient) {
-            *to = own.slope_of(own.read(&self.model), found.gradient[own.place]);
+            let by_value = own.by_value(&self.model, &found.gradient);
+            *to = own.slope_of(own.read(&self.model), by_value);
         }
         Ok(found.value + prior + jacobian)
     }

@@ -45,7 +45,7 @@ pub(super) struct Coordinate {
     param: usize,
     entry: usize,
     /// Its place among the numbers of all parameters.
-    pub place: usize,
+    place: usize,
     transform: Transform,
     prior: Option<Prior>,
 }
@@ -103,12 +103,25 @@ impl Coordinate {
         found
     }
 
+    /// The slope by its value, of the slopes by the numbers of all parameters.
+    pub fn by_value(self, model: &Model, slopes: &[f64]) -> f64 {
+        let (mut at, mut found) = (0, f64::NAN);
+        model.visit(&mut |_, param| {
+            if at == self.param {
+                let first = self.place - self.entry;
+                found = param.slope_of(self.entry, &slopes[first..first + param.len()]);
+            }
+            at += 1;
+        });
+        found
+    }
+
     /// Sets it.
     pub fn write(self, model: &mut Model, value: f64) {
         let mut at = 0;
         model.visit_mut(&mut |_, param| {
             if at == self.param {
-                param.value_mut()[self.entry] = value;
+                param.set_one(self.entry, value);
             }
             at += 1;
         });
@@ -190,7 +203,7 @@ impl Hyperparameters {
             if param.prior.is_none() && !bounded {
                 refused = Some(path.clone());
             }
-            for entry in 0..param.len() {
+            for entry in param.free_places() {
                 let block = match part {
                     Part::Likelihood => Block::Likelihood,
                     // those of one output after those of another

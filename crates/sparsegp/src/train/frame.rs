@@ -81,7 +81,7 @@ impl Frame {
         }
         let spreads = Spreads::of(data)?;
         let kernels = model.kernels.iter().flat_map(|kernel| kernel.params());
-        let start = kernels.filter(|(_, p)| !p.frozen).map(|(_, p)| p.len()).sum();
+        let start = kernels.filter(|(_, p)| !p.frozen).map(|(_, p)| p.free_len()).sum();
         // the first latent function of a target has its units, if the likelihood is about numbers
         let each = model.likelihood.latents();
         let unit = |l: usize| match spreads.targets.get(l / each) {

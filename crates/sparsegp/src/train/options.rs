@@ -170,7 +170,8 @@ fn multipliers(model: &Model, inducing_rate: f64) -> Vec<f64> {
         }
         let transform = param.transform();
         let bounds = param.ruler();
-        factors.extend(param.value().iter().map(|v| match (transform, bounds) {
+        let values = param.free_places().map(|at| &param.value()[at]);
+        factors.extend(values.map(|v| match (transform, bounds) {
             (Transform::Identity, _) => 1.0,
             (_, None) => (v / transform.slope_at(*v)).clamp(1.0, LARGEST_FACTOR),
             // near a bound the slope vanishes: no more than a move in the middle of the interval takes

@@ -45,7 +45,7 @@ fn inducing(model: &Model) -> (usize, usize) {
             }
             count += param.len();
         }
-        at += param.len();
+        at += param.free_len();
     });
     (start, count)
 }

@@ -186,7 +186,7 @@ impl Variables {
             let points = param.role() == Role::Points;
             let m = (param.len() / d.max(1)).max(1);
             let way = param.ruler().map(|ruler| Way { ruler, transform });
-            for (i, value) in param.value().iter().enumerate() {
+            for (i, value) in param.free_places().map(|i| (i, &param.value()[i])) {
                 let own = free[each.len()];
                 let (variable, at) = match transform.logarithm(*value) {
                     _ if !lbfgs => (Variable::Scaled(1.0), own),

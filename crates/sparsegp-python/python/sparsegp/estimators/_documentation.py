@@ -47,6 +47,10 @@ _PARAMETERS = """
         input ``column=missing``, 1 where a number or date is missing; ``"category"`` fills categories only. With the first two
         of these rows without a target are left out. The model fills the same columns of rows to predict; a cell of a column
         that was complete in training is refused.
+    places : sequence of pairs, optional
+        Columns of latitude and longitude in degrees that are places on Earth: ``[("lat", "long")]`` of a frame, ``[(0, 1)]`` of an
+        array. Both become a point of the sphere, so that distances are kilometres, also across the date line and near the poles,
+        and have one lengthscale. What uses the model takes the columns as they are.
     log_inputs : str or sequence of str
         Inputs to learn from by their logarithms: names (``x0``, ``x1``, … of arrays), ``"none"``, or ``"auto"`` for positive
         ones whose values run over powers of ten, where a sample of the rows is explained better by that. Below the small end

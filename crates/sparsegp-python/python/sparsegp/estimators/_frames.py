@@ -285,6 +285,9 @@ def input_names(column: Column) -> list[str]:
     name, encoding = column["name"], column["encoding"]
     if isinstance(encoding, dict) and "calendar" in encoding:
         return [name, *(f"{name}={holiday}" for holiday in encoding["calendar"])]
+    if isinstance(encoding, dict) and "place" in encoding:
+        title = f"place({name}, {encoding['place']['longitude']})"
+        return [f"{title}={coordinate}" for coordinate in "xyz"]
     if isinstance(encoding, dict) and "one-hot" in encoding:
         labels = encoding["one-hot"]
         # the empty label is that of missing cells

@@ -47,6 +47,7 @@ class Parameters(BaseEstimator):
         season: Union[str, float, Sequence[Union[str, float]], None] = None,
         holidays: Any = None,
         missing: str = "refuse",
+        places: Optional[Sequence[tuple[Any, Any]]] = None,
         log_inputs: Union[str, Sequence[str]] = "auto",
         target_transform: str = "none",
         n_inducing: Optional[int] = None,
@@ -88,6 +89,7 @@ class Parameters(BaseEstimator):
         self.season = season
         self.holidays = holidays
         self.missing = missing
+        self.places = places
         self.log_inputs = log_inputs
         self.target_transform = target_transform
         self.n_inducing = n_inducing

@@ -24,6 +24,7 @@ from ._filled import filled_numbers, is_filled_number
 from ._holidays import holidays_text
 from ._noisy import deviations
 from ._parameters import Parameters
+from ._places import of_array, points, sources, with_places
 
 
 class Rows(Parameters):
@@ -52,6 +53,7 @@ class Rows(Parameters):
             found = _frames.encoded(X, kernel_text(self.kernel), holidays_text(self.holidays), fill)
             if found is None and fill is not None:
                 found = _missing.filled_array(X, fill)
+            found = with_places(X, found, self.places)
             if found is not None:
                 columns, rows, inputs = found
                 checked = check_X_y(rows, *y, **how) if y else check_array(rows, **how)
@@ -93,13 +95,21 @@ class Rows(Parameters):
         if array is not None:
             return array
         of_frame = {str(name) for name in _frames.columns_of(X)}
-        if not of_frame.issuperset(column["name"] for column in columns):
+        if len(X) > 0 and not of_frame:
+            by_name = of_array(X, columns)
+            if by_name is not None:
+                X, of_frame = by_name, set(by_name)
+        if not of_frame.issuperset(name for column in columns for name in sources(column)):
             return None
         if len(X) == 0:
             return np.empty((0, self.n_features_in_))
         parts = []
         for column in columns:
             name = column["name"]
+            of = sources(column)
+            if len(of) > 1:
+                parts.append(points(*(X[source] for source in of), *of))
+                continue
             values = np.asarray(X[name])
             if column["encoding"] == "number" and values.dtype.kind in "mM":
                 raise ValueError(_frames.durations(name))
@@ -115,6 +125,16 @@ class Rows(Parameters):
                     f"column {name!r} holds text, and numbers were learnt from: {error}"
                 ) from error
         return np.hstack(parts)
+
+    def _points_of(self, points: Any) -> Array:
+        """Inducing points that were given, as inputs; with places as points of the sphere, or as rows of X are."""
+        width = np.shape(points)[1:] if np.ndim(points) == 2 else ()
+        if self.places is not None and width != (self.n_features_in_,):
+            found = with_places(points, None, self.places)
+            if found is not None:
+                return found[1]
+        checked: Array = check_array(points, dtype=np.float64)
+        return checked
 
     def _extra(self, extra: Optional[ArrayLike], rows: int, name: Optional[str]) -> Optional[Array]:
         if extra is None:

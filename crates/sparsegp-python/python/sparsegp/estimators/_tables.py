@@ -130,6 +130,7 @@ class FromTables(Learnt):
             "encoding": encoding,
             "input_sd": [] if input_sd is None else [[str(k), str(v)] for k, v in input_sd.items()],
             "holidays": rows_of_holidays(self.holidays),
+            "places": [] if self.places is None else [[str(own) for own in pair] for pair in self.places],
             "date_formats": [date_format] if isinstance(date_format, str) else list(date_format),
         }
         options = self._options(likelihood, self._seed())

@@ -7,7 +7,7 @@ from typing import Any, Optional
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from .. import _core
 from .._arrays import Array, aligned, whole
@@ -70,7 +70,7 @@ class Trained(Learnt):
             raise ValueError("x_sd is not for training by minibatches: leave early_stopping out")
         points = None
         if not isinstance(self.inducing, str):
-            points = aligned(check_array(self.inducing, dtype=np.float64))
+            points = aligned(self._points_of(self.inducing))
         held_out = None
         if self.early_stopping:
             # rows of weight 0 are as good as absent

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..estimators._frames import is_date
+from ._places import of_place, on_map, to_learnt
 
 
 def _axes(ax: Any) -> Any:
@@ -116,7 +117,7 @@ def plot_map(
     Parameters
     ----------
     estimator : fitted estimator
-        Of two inputs that are numbers.
+        Of two inputs that are numbers, or of places (``places=``), which are drawn by longitude and latitude.
     X, y : array-like, optional
         Rows to draw; ``X`` says from where to where.
     num : int
@@ -127,17 +128,25 @@ def plot_map(
     -------
     matplotlib axes
     """
-    if estimator.n_features_in_ != 2:
+    place = of_place(estimator)
+    if place is None and estimator.n_features_in_ != 2:
         raise ValueError(f"the estimator has {estimator.n_features_in_} inputs; plot_map is for two")
     ax = _axes(ax)
     z = estimator.inducing_points_
     if X is None and z is None:
         raise ValueError("give X: it says from where to where to draw")
     rows = z if X is None else estimator._inputs(X)
+    if place is not None:
+        rows, least = on_map(rows)
+        z = None if z is None else on_map(z, least)[0]
     low, high = rows.min(axis=0), rows.max(axis=0)
     margin = 0.05 * np.where(high > low, high - low, 1.0)
+    if place is not None:
+        margin[1] = min(margin[1], 90 - high[1], low[1] + 90)
     sides = [np.linspace(a, b, num) for a, b in zip(low - margin, high + margin)]
     points = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
+    if place is not None:
+        points = to_learnt(points, place)
     colours = None if y is None else np.asarray(y)
     if hasattr(estimator, "predict_proba"):
         probabilities = _quiet(estimator.predict_proba, points)
@@ -165,6 +174,9 @@ def plot_map(
         ax.scatter(rows[:, 0], rows[:, 1], label="rows", **own)
     if z is not None:
         ax.plot(z[:, 0], z[:, 1], "x", color="C3", ms=4, label="inducing points")
+    if place is not None:
+        ax.set(xlabel=place[1], ylabel=place[0])
+        return ax
     _label(ax.xaxis, estimator, 0)
     _label(ax.yaxis, estimator, 1)
     return ax

@@ -13,6 +13,7 @@ use crate::data::classes::Classes;
 use crate::data::encoding::InputColumn;
 use crate::data::options::ReadOptions;
 use crate::data::source::InMemory;
+use crate::data::sphere::{check_latitude, check_longitude, place_point, places_of};
 use crate::data::split::Mask;
 use crate::error::{Error, Result};
 use faer::Mat;
@@ -222,6 +223,23 @@ impl Plan {
         Ok(())
     }
 
+    /// Puts points of the sphere in the place of latitude, latitude and longitude; `from`: the first row of `raw` to look at.
+    fn to_points(&self, raw: &mut Raw, from: usize) -> Result<()> {
+        for first in places_of(&self.columns) {
+            for i in from..raw.rows.len() {
+                let fail =
+                    |j: usize, reason| self.cell_error(raw.rows[i], &self.numbers[j].name, reason);
+                let (latitude, longitude) = (raw.numbers[first][i], raw.numbers[first + 2][i]);
+                check_latitude(latitude).map_err(|reason| fail(first, reason))?;
+                check_longitude(longitude).map_err(|reason| fail(first + 2, reason))?;
+                for (q, value) in place_point(latitude, longitude).into_iter().enumerate() {
+                    raw.numbers[first + q][i] = value;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the mask (if any) keeps this row.
     pub fn keeps(&self, row: usize) -> Result<bool> {
         let Some((mask, flag)) = &self.keep else { return Ok(true) };
@@ -322,6 +340,7 @@ impl Cursor {
             let room = before + rows - from;
             self.more = self.reader.fill(&self.plan, &mut self.progress, room, out)?;
             self.plan.check_signs(out, from)?;
+            self.plan.to_points(out, from)?;
         }
         self.progress.kept += out.rows.len() - before;
         if !self.more {

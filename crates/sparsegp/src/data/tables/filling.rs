@@ -58,7 +58,9 @@ impl Table {
         let mut columns: Vec<InputColumn> = self.select(selection)?.input_columns();
         let may = |own: &InputColumn| {
             let by_mean = own.encoding.categories().is_none();
-            !(by_mean && how == Fill::Category || deviations.contains(&&*own.name))
+            // a mean of places is none of them
+            let place = matches!(own.encoding, Encoding::Place { .. });
+            !(place || by_mean && how == Fill::Category || deviations.contains(&&*own.name))
         };
         let which: Vec<usize> = (0..columns.len()).filter(|&j| may(&columns[j])).collect();
         let fields: Vec<Field> = which.iter().filter_map(|&j| self.unfilled(&columns[j])).collect();

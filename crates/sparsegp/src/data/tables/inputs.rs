@@ -6,6 +6,7 @@ use super::labels::listed;
 use crate::data::Holidays;
 use crate::data::encoding::{Categories, Encoding, Filled, InputColumn};
 use crate::data::options::ReadOptions;
+use crate::data::sphere::COORDINATES;
 use std::sync::Arc;
 
 impl InputColumn {
@@ -42,6 +43,9 @@ impl InputColumn {
             own if own.is_date() => {
                 days(cell).map(|value| own.of_number(value)).ok_or_else(|| no_date(cell))
             }
+            Encoding::Place { longitude } => Err(format!(
+                "is a latitude, which has a place with its longitude `{longitude}` only"
+            )),
             Encoding::Code(all) | Encoding::OneHot(all) => {
                 all.find(cell).map(|code| vec![code as f64])
             }
@@ -72,6 +76,8 @@ impl InputColumn {
     pub(super) fn readings(&self) -> Vec<(String, Reading)> {
         let readings = match &self.encoding {
             Encoding::Number => vec![Reading::Number],
+            // that both are numbers: they become coordinates when rows have been read
+            Encoding::Place { .. } => vec![Reading::Number; COORDINATES],
             Encoding::Date => vec![Reading::Date],
             Encoding::Calendar(all) => {
                 let shared = Arc::new(all.clone());

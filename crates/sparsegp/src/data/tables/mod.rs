@@ -10,6 +10,7 @@ mod cursor;
 mod cut_offs;
 mod dates;
 mod detect;
+mod earth;
 mod encode;
 mod filling;
 mod future;

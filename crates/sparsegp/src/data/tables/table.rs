@@ -9,7 +9,7 @@ use super::many;
 use super::parquet::{self, Kind};
 use super::stream::{Blocks, TableSource};
 use crate::data::classes::Classes;
-use crate::data::encoding::InputColumn;
+use crate::data::encoding::{Encoding, InputColumn};
 use crate::data::loaded::Loaded;
 use crate::data::options::ReadOptions;
 use crate::data::scaler::Scaler;
@@ -211,8 +211,12 @@ impl Table {
         selection.check_deviations(&self.path)?;
         let field = |&index: &usize| Field::number(index, &self.columns[index]);
         let fields = |indices: &[usize]| -> Vec<Field> { indices.iter().map(field).collect() };
-        let mut numbers: Vec<Field> =
-            roles.inputs.iter().flat_map(|&index| self.inputs_from(index, selection)).collect();
+        let mut numbers: Vec<Field> = roles
+            .inputs
+            .iter()
+            .map(|&index| self.inputs_from(index, selection))
+            .collect::<Result<Vec<_>>>()?
+            .concat();
         let inputs = numbers.len();
         numbers.extend(fields(&roles.targets));
         numbers.extend(roles.weight.iter().chain(&roles.extra).map(field));
@@ -287,7 +291,7 @@ impl Table {
     }
 
     /// The numbers that an input column becomes.
-    fn inputs_from(&self, index: usize, selection: &Selection) -> Vec<Field> {
+    fn inputs_from(&self, index: usize, selection: &Selection) -> Result<Vec<Field>> {
         let name = self.columns[index].clone();
         let encoding = selection.encodings.get(&name).cloned().unwrap_or_default();
         let own = InputColumn { name: name.clone(), encoding };
@@ -295,7 +299,14 @@ impl Table {
             let name = name.clone();
             Field { index, name, input, reading, filled }
         };
-        own.readings().into_iter().zip(own.fillings()).map(field).collect()
+        let mut fields: Vec<Field> =
+            own.readings().into_iter().zip(own.fillings()).map(field).collect();
+        if let (Encoding::Place { longitude }, Some(last)) = (&own.encoding, fields.last_mut()) {
+            // latitude, latitude, longitude: what is missing in a row is counted once
+            last.index = position(&self.path, &self.columns, longitude)?;
+            last.name.clone_from(longitude);
+        }
+        Ok(fields)
     }
 }
 

@@ -8,7 +8,7 @@
 use super::Predicted;
 use crate::data::TargetTransform;
 use crate::fit::Dataset;
-use crate::linalg::column;
+use crate::fit::places::by_name;
 use crate::train::Finding;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 use statrs::function::gamma::ln_gamma;
@@ -70,11 +70,8 @@ pub(super) fn findings(seen: &Predicted, noise: f64, dataset: &Dataset) -> Vec<F
         if noiseless || errors.z.iter().any(|z| !z.is_finite()) {
             continue;
         }
-        let inputs = (0..seen.rows.x.ncols()).map(|q| {
-            let values = column(seen.rows.x.as_ref(), q);
-            let name = dataset.input_names.get(q).map_or("", String::as_str);
-            (format!("`{name}`"), of(&|i| values[i]))
-        });
+        let inputs = by_name(dataset, seen.rows.x.as_ref()).into_iter();
+        let inputs = inputs.map(|(name, values)| (format!("`{name}`"), of(&|i| values[i])));
         let mut ordered: Vec<(String, Vec<f64>)> = inputs.collect();
         // the mean of the others is in the order of the row's own target where that is all there is to predict
         if deviation(&errors.mean) > SIGNAL * mean(errors.sd.iter().copied()) {
