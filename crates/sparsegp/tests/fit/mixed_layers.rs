@@ -173,10 +173,10 @@ fn a_training_goes_on_in_double_precision_where_digits_run_out() {
     let x = Mat::from_fn(300, 1, |i, _| i as f64 / 50.0);
     let y = Mat::from_fn(300, 1, |i, _| (1.3 * x[(i, 0)]).sin());
     let rows = Dataset::from_arrays(x, y, true).expect("a table");
-    let mut own = of("deep(layers=1, kind=w)", 30);
+    let mut own = of("deep(layers=1, kind=w)", 60);
     if let Some(batches) = &mut own.batches {
-        batches.training.adam.learning_rate = 0.3;
-        batches.training.natural = Some(1.0);
+        batches.training.adam.learning_rate = 0.1;
+        batches.training.natural = Some(0.5);
     }
     let single = fit(&rows, &mixed(own)).expect("a fit");
     assert!(value(&single.model, "likelihood.variance")[0] < 1e-3);
@@ -185,7 +185,8 @@ fn a_training_goes_on_in_double_precision_where_digits_run_out() {
     let report = single.report.expect("a report");
     let iterations: Vec<usize> = report.trace.iter().map(|point| point.iteration).collect();
     assert!(iterations.is_sorted(), "{iterations:?}");
-    assert_eq!((report.iterations, iterations.last()), (180, Some(&180)));
+    assert_eq!(report.iterations, 360);
+    assert!(iterations.last().is_some_and(|last| *last > 180), "{iterations:?}");
 }
 
 #[test]
