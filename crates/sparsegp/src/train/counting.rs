@@ -16,7 +16,9 @@ pub(crate) struct Counting<'a> {
 impl<'a> Counting<'a> {
     /// An observer of what follows a training.
     pub(crate) fn after(first: &TrainReport, inner: &'a mut dyn Observer) -> Self {
-        let TrainReport { iterations, evaluations, seconds, .. } = *first;
+        let TrainReport { evaluations, seconds, .. } = *first;
+        // points of a trace by minibatches count epochs, and the report counts minibatches
+        let iterations = first.trace.last().map_or(first.iterations, |point| point.iteration);
         Self { inner, iterations, evaluations, seconds, stopped: false }
     }
 

@@ -90,11 +90,10 @@ fn means(fitted: &Fitted, places: &[(f64, f64)]) -> Vec<f64> {
 fn solved(mut a: Vec<Vec<f64>>, mut b: Vec<f64>) -> Vec<f64> {
     let n = b.len();
     for i in 0..n {
+        let pivot = a[i].clone();
         for j in i + 1..n {
-            let factor = a[j][i] / a[i][i];
-            for k in i..n {
-                a[j][k] -= factor * a[i][k];
-            }
+            let factor = a[j][i] / pivot[i];
+            a[j].iter_mut().zip(&pivot).for_each(|(own, above)| *own -= factor * above);
             b[j] -= factor * b[i];
         }
     }

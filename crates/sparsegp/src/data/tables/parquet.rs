@@ -294,7 +294,8 @@ fn choose_rows(
     n: usize,
     batches: &[Batch<f64>],
 ) -> Result<Option<Vec<usize>>> {
-    let needed = || batches.iter().enumerate().filter(|&(j, _)| !plan.keeps_missing(j));
+    let stays = |j: usize| plan.keeps_missing(j) || plan.numbers[j].filled.is_some();
+    let needed = || batches.iter().enumerate().filter(|&(j, _)| !stays(j));
     let finite = needed().all(|(_, (_, values))| values.iter().all(|value| value.is_finite()));
     if finite && plan.keep.is_none() {
         return Ok(None);
