@@ -61,6 +61,16 @@ pub struct Start {
     pub seed: u64,
 }
 
+impl Start {
+    /// What kernels of a layer know of its inputs: only those of the first have names.
+    fn inputs(&self, layer: usize, count: usize) -> Inputs<'_> {
+        match layer == 0 && self.names.len() == count {
+            true => Inputs::named(&self.names),
+            false => Inputs::unnamed(count),
+        }
+    }
+}
+
 impl Default for Start {
     fn default() -> Self {
         Self {
@@ -234,11 +244,7 @@ impl Deep {
         let mut layers = Vec::new();
         for (l, z) in points.iter().enumerate() {
             let (z, d) = (distinct(z.as_ref()), z.ncols());
-            let inputs = match l == 0 && start.names.len() == d {
-                true => Inputs::named(&start.names),
-                false => Inputs::unnamed(d),
-            };
-            let mut kernel = parse(&start.kernel, inputs)?;
+            let mut kernel = parse(&start.kernel, start.inputs(l, d))?;
             let hidden = weights.get(l);
             let variance = match hidden {
                 // as what the mean function makes of the rows

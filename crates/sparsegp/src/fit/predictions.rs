@@ -410,7 +410,6 @@ impl Fitted {
         let shallow = self.model.hidden.is_empty();
         let mut kernel_units = self.model.input_kernels().into_iter().flat_map(|k| k.units());
         let mut likelihood_units = self.model.likelihood.units().into_iter();
-
         let mut rows = Vec::new();
         self.model.visit_parts(&mut |part, path, param| {
             let (value, role) = (param.value().to_vec(), param.role());
