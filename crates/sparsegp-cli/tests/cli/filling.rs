@@ -24,7 +24,7 @@ const FIT: &str = "fit cars.csv --target mileage --kernel matern52 --max-iterati
 fn rows_with_missing_inputs_are_learnt_from_and_predicted() {
     let folder = Folder::new();
     folder.write("cars.csv", cars());
-    folder.refused(1, FIT, &["row 2", "column `make`", "--missing drop"]);
+    folder.refused(1, FIT, &["row 3", "column `make`", "--missing drop"]);
     let run = folder.ok(&format!("{FIT} --missing indicator"));
     assert!(
         run.err.contains("missing cells are filled in `power` (21), `make` (50)"),
@@ -46,7 +46,7 @@ fn rows_with_missing_inputs_are_learnt_from_and_predicted() {
     folder.refused(1, "predict m.st odd.csv", &["row 1", "column `doors`"]);
     folder.ok("explain m.st cars.csv");
     folder.ok("plot m.st cars.csv -o p.svg");
-    let options = "--kernel rbf --kernel matern52 --max-iterations 20 --folds 2 --missing mean";
+    let options = "--kernel rbf --kernel matern52 --folds 2 -- --max-iterations 20 --missing mean";
     let compared = folder.ok(&format!("compare cars.csv --target mileage {options}"));
     assert!(compared.out.contains("matern52"), "{}", compared.out);
 }
