@@ -43,7 +43,7 @@ fn places_are_near_across_the_date_line_and_have_one_lengthscale() {
     let map = folder.read("map.svg");
     assert!(map.contains("\nlong\n") && map.contains("\nlat\n") && map.contains("\n180\n"));
 
-    let told = folder.ok("predict m.st new.csv --id lat,long");
+    let told = folder.ok("predict m.st new.csv");
     let mean = column(&told.out, "mean");
     assert!((mean[0] - mean[1]).abs() < 0.01, "{mean:?}");
     let degrees = FIT.replace("--places lat,long", "");
@@ -97,7 +97,7 @@ fn other_commands_take_models_of_places() {
     folder.ok(&line.replace("--max-iterations 15", "--max-iterations 0"));
     let shown = folder.ok("inspect m.st").out;
     assert!(
-        shown.lines().any(|line| line.contains("place(lat, long)") && line.contains(" 900 ")),
+        shown.lines().any(|line| line.contains("place(lat, long)") && line.contains(" 900.0 ")),
         "{shown}"
     );
     let one = FIT
