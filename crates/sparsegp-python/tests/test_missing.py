@@ -16,9 +16,7 @@ MAKE = np.array(["a", "b", None], object)[i % 3]
 NOISE = np.modf(i * 0.414213562373095)[0] - 0.5
 Y = np.where(i % 7 == 3, 30.0, 40 - 0.15 * POWER) + np.array([0.0, 4.0, -3.0])[i % 3] + NOISE
 FRAME = pd.DataFrame({"power": POWER, "make": MAKE, "doors": i % 5})
-NEW = pd.DataFrame(
-    {"power": [np.nan, np.nan, 100, 100], "make": ["a", "b", None, "a"], "doors": [1, 1, 1, 1]}
-)
+NEW = pd.DataFrame({"power": [np.nan, np.nan, 100, 100], "make": ["a", "b", None, "a"], "doors": [1, 1, 1, 1]})
 EXPECTED = [30.0, 34.0, 22.0, 25.0]
 HOW = {"kernel": "matern52", "max_iter": 60}
 

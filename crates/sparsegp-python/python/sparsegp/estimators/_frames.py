@@ -14,6 +14,7 @@ from .. import _core
 from .._arrays import Array
 from ._filled import Column, filled_column, filled_numbers
 
+
 def columns_of(X: Any) -> list[Any]:
     """Names of the columns of a frame; none of anything else."""
     found = getattr(X, "column_names", getattr(X, "columns", ()))
