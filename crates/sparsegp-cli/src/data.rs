@@ -87,11 +87,11 @@ impl MissingInFit {
 
 impl From<MissingInFit> for Missing {
     fn from(choice: MissingInFit) -> Self {
-        match choice {
-            MissingInFit::Refuse | MissingInFit::Category => Missing::Refuse,
-            // with inputs filled, what is missing is a target or a weight
-            MissingInFit::Drop | MissingInFit::Mean | MissingInFit::Indicator => Missing::Drop,
-            MissingInFit::Keep => Missing::Keep,
+        match (choice.fill(), choice) {
+            (Some(how), _) => how.of_rows(),
+            (None, MissingInFit::Drop) => Missing::Drop,
+            (None, MissingInFit::Keep) => Missing::Keep,
+            (None, _) => Missing::Refuse,
         }
     }
 }

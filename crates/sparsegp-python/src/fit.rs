@@ -128,35 +128,33 @@ pub fn future<'py>(
 }
 
 /// What becomes of missing cells, by the word for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged)]
 pub enum MissingCells {
-    #[default]
-    Refuse,
-    Drop,
-    Keep,
-    Mean,
-    Indicator,
-    Category,
+    Rows(Missing),
+    Inputs(Fill),
+}
+
+impl Default for MissingCells {
+    fn default() -> Self {
+        Self::Rows(Missing::default())
+    }
 }
 
 impl MissingCells {
     /// How missing inputs are filled, if they are.
     pub fn fill(self) -> Option<Fill> {
         match self {
-            Self::Refuse | Self::Drop | Self::Keep => None,
-            Self::Mean => Some(Fill::Mean),
-            Self::Indicator => Some(Fill::Indicator),
-            Self::Category => Some(Fill::Category),
+            Self::Rows(_) => None,
+            Self::Inputs(how) => Some(how),
         }
     }
 
-    /// What becomes of rows in which a number is missing.
+    /// What becomes of rows in which something else is missing.
     pub fn of_rows(self) -> Missing {
         match self {
-            Self::Refuse | Self::Category => Missing::Refuse,
-            Self::Drop | Self::Mean | Self::Indicator => Missing::Drop,
-            Self::Keep => Missing::Keep,
+            Self::Rows(missing) => missing,
+            Self::Inputs(how) => how.of_rows(),
         }
     }
 }
@@ -180,8 +178,7 @@ pub fn encode(
         Some(text) => Some(Holidays::new(read_json::<Vec<Holiday>>(text)?).map_err(exception)?),
         None => None,
     };
-    let fill: Option<MissingCells> =
-        fill.map(|own| read_json(&format!("\"{own}\""))).transpose()?;
+    let fill: Option<Fill> = fill.map(|own| read_json(&format!("\"{own}\""))).transpose()?;
     let (mut columns, mut numbers) = (Vec::new(), Vec::new());
     for (name, cells) in &texts {
         let mut column = InputColumn::of_texts(name, cells, &options)
@@ -189,7 +186,7 @@ pub fn encode(
         if let (Some(holidays), Encoding::Date) = (&holidays, &column.encoding) {
             column.encoding = Encoding::Calendar(holidays.clone());
         }
-        if let Some(how) = fill.and_then(MissingCells::fill) {
+        if let Some(how) = fill {
             column = column.filled(cells, how).map_err(|error| invalid(error.to_string()))?;
         }
         let rows = cells.iter().enumerate().map(|(row, cell)| {

@@ -108,7 +108,6 @@ def test_targets_that_are_kept():
     model = GPRegressor(missing="keep", method="tvgp", **HOW).fit(x, both)
     found = model.predict(x)
     assert np.abs(found - np.column_stack([np.sin(x[:, 0]), np.cos(x[:, 0])])).max() < 0.15
-    # the column without all rows is the model of its own rows
     whole = ~np.isnan(both[:, 0])
     with pytest.raises(ValueError, match="missing"):
         GPRegressor(missing="keep", method="exact").fit(x, both)

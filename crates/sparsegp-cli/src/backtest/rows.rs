@@ -1,10 +1,9 @@
 //! The rows of a series: their times and targets as numbers.
 
 use super::args::BacktestArgs;
-use crate::data::MissingInFit;
 use crate::fail::{Fail, Result};
 use crate::format::count;
-use sparsegp::data::{Encoding, ReadOptions, Selection, Table};
+use sparsegp::data::{Encoding, Missing, ReadOptions, Selection, Table};
 use sparsegp::fit::encoded;
 
 /// A series.
@@ -112,7 +111,7 @@ impl Rows {
             cells.iter().map(|cell| number(cell, options).unwrap_or(f64::NAN)).collect()
         };
         let targets: Vec<Vec<f64>> = written.iter().map(column).collect();
-        if fit.missing == MissingInFit::Drop {
+        if Missing::from(fit.missing) == Missing::Drop {
             for (i, time) in times.iter_mut().enumerate() {
                 if targets.iter().any(|y| y[i].is_nan()) {
                     *time = f64::NAN;

@@ -39,7 +39,7 @@ fn places_are_near_across_the_date_line_and_have_one_lengthscale() {
     let cells: Vec<&str> = lines[0].split_whitespace().collect();
     let kilometres: f64 = cells[4].parse().unwrap_or_else(|_| panic!("{}", lines[0]));
     assert!(kilometres > 200.0 && kilometres < 20_000.0, "{shown}");
-    // the map is over longitudes that go on across the line
+    // the map is over longitudes that continue across the line
     let map = folder.read("map.svg");
     assert!(map.contains("\nlong\n") && map.contains("\nlat\n") && map.contains("\n180\n"));
 
@@ -115,7 +115,7 @@ fn what_is_no_place_is_refused() {
         &["sites.csv", "column `long`", "LATITUDE,LONGITUDE"],
     );
     folder.refused(1, &format!("{fit} lat,lon"), &["column `lon`", "nearest"]);
-    folder.refused(1, &format!("{fit} lat,y"), &["column `y`", "no input column"]);
+    folder.refused(1, &format!("{fit} lat,y"), &["column `y`", "not an input column"]);
     folder.refused(
         1,
         &format!("{fit} lat,long --places lat,age"),

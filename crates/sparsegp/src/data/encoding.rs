@@ -218,10 +218,7 @@ impl Categories {
     }
 
     /// Returns these categories, and that of missing cells.
-    ///
-    /// # Errors
-    /// None: there is a category.
-    pub fn with_missing(&self) -> Result<Self> {
+    pub(super) fn with_missing(&self) -> Result<Self> {
         let all = self.labels.iter().map(String::as_str);
         Ok(Self { open: self.open, ..Self::new(all.chain([""]))? })
     }

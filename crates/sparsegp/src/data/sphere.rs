@@ -51,7 +51,7 @@ pub fn first_longitude(longitudes: impl Iterator<Item = f64>) -> f64 {
     widest.1
 }
 
-/// Refuses what is no latitude.
+/// Refuses what is not a latitude.
 pub(crate) fn check_latitude(value: f64) -> Result<(), String> {
     if (-90.0..=90.0).contains(&value) {
         return Ok(());
@@ -61,7 +61,7 @@ pub(crate) fn check_latitude(value: f64) -> Result<(), String> {
     ))
 }
 
-/// Refuses what is no longitude.
+/// Refuses what is not a longitude.
 pub(crate) fn check_longitude(value: f64) -> Result<(), String> {
     if (-180.0..=360.0).contains(&value) {
         return Ok(());

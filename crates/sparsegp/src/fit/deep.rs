@@ -155,10 +155,10 @@ struct Layers<'a> {
     entry: &'static Entry,
     batches: BatchOptions,
     layers: Deep,
-    /// Of the numbers of the start, also where a state goes on.
+    /// Of the numbers of the start, also where a training is resumed.
     units: Vec<f64>,
     origin: Origin,
-    /// The state to go on with.
+    /// The state that is resumed.
     resume: Option<TrainingState>,
     /// Some rows that are held out.
     aside: Option<InMemory>,

@@ -99,7 +99,8 @@ pub(super) fn resolved<'a>(
 fn which<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> Vec<bool> {
     let mut counts = Vec::new();
     visit(&mut |_, own| {
-        let own = std::iter::repeat_n(!own.role().is_bulky(), own.len()).filter(|_| !own.frozen);
+        let own =
+            std::iter::repeat_n(!own.role().is_bulky(), own.free_len()).filter(|_| !own.frozen);
         counts.extend(own);
     });
     counts
@@ -137,6 +138,7 @@ impl Apart {
             return Ok(far);
         };
         let n = count.max(1) as f64;
+        debug_assert_eq!(counts.len(), slopes.len());
         let pairs = slopes.iter().zip(&others).zip(counts).filter(|(_, counts)| **counts);
         let (mut slope, mut steepest) = (0.0_f64, 0.0_f64);
         for ((a, b), _) in pairs {
@@ -182,7 +184,7 @@ impl Apart {
     /// Why that is too much, if it is.
     fn too_much(self) -> Option<String> {
         let Self { rows, bound, slope, steepest, .. } = self;
-        // by what is no number, too
+        // not fine where one is NaN
         let fine = bound <= BOUND && slope <= SLOPE.max(SHARE * steepest);
         (!fine).then(|| {
             format!(

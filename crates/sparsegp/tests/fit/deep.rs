@@ -1,17 +1,14 @@
 //! Deep models like any others: fitted, predicted with, saved.
 
-use crate::support::{fit, value};
+use crate::support::{After, fit, value};
 use sparsegp::data::InMemory;
 use sparsegp::deep::{Deep, LastBound, Paths, StepOptions};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted, Of};
 use sparsegp::linalg::{Jitter, Mat, column};
 use sparsegp::rng::{stream, uniform};
-use sparsegp::train::{
-    Event, Observer, StochasticOptions, Surroundings, TrainingState, train_layers,
-};
+use sparsegp::train::{StochasticOptions, Surroundings, TrainingState, train_layers};
 use sparsegp::{io, methods};
-use std::ops::ControlFlow;
 
 /// Rows of two inputs on scales of their own, and targets that jump: what a deep model is for.
 fn rows(n: usize, seed: u64) -> InMemory {
@@ -246,18 +243,6 @@ fn a_training_is_watched_and_ends_by_the_clock() {
     let report = fit(&dataset, &long).expect("what there is").report.unwrap();
     assert!(report.iterations > 0 && report.iterations < 100_000, "{}", report.iterations);
     assert!(report.stopped.contains("time limit"), "{}", report.stopped);
-}
-
-/// Ends a training after so many minibatches.
-struct After(usize);
-
-impl Observer for After {
-    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
-        if let Event::Batch { .. } = event {
-            self.0 -= 1;
-        }
-        if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    }
 }
 
 #[test]

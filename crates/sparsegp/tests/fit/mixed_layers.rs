@@ -1,12 +1,10 @@
 //! Deep models in mixed precision: as by double precision, or in double precision by name.
 
-use crate::support::{bits, fit, options, predict, table, value};
+use crate::support::{After, bits, fit, options, predict, table, value};
 use sparsegp::engine::Cpu;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Fitted};
 use sparsegp::linalg::{Mat, Precision};
-use sparsegp::train::{Event, Observer};
 use sparsegp::{io, methods};
-use std::ops::ControlFlow;
 
 /// One of every kind that takes it.
 const METHODS: [&str; 3] =
@@ -109,18 +107,6 @@ fn layers_that_need_more_digits_get_them_to_the_bits_of_double_precision() {
             assert_eq!(precision(&single), Precision::Double, "{method}, {name}");
             assert_eq!(bits(&double.model), bits(&single.model), "{method}, {name}");
         }
-    }
-}
-
-/// Ends a training after so many minibatches.
-struct After(usize);
-
-impl Observer for After {
-    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
-        if let Event::Batch { .. } = event {
-            self.0 -= 1;
-        }
-        if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 

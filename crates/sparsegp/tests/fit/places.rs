@@ -9,7 +9,7 @@ use sparsegp::fit::{
     BatchOptions, Dataset, FitOptions, Fitted, Hyperparameters, Of, Standardise, encoded,
 };
 use sparsegp::likelihoods::Gaussian;
-use sparsegp::linalg::Mat;
+use sparsegp::linalg::{Mat, Precision};
 use sparsegp::rng::{stream, uniform};
 use sparsegp::{io, methods};
 
@@ -225,6 +225,20 @@ fn every_method_has_one_lengthscale_and_no_date_line() {
 }
 
 /// The optimum of the tied lengthscale is found, and averages over hyperparameters see one number.
+/// The guard of mixed precision looks at slopes of hyperparameters, of which a place has one lengthscale.
+#[test]
+fn mixed_precision_counts_a_place_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let columns = Selection::targets(["y"]).inputs(["lat", "long", "age"]);
+    let data = dataset(&table(&folder, &rows(150)), &columns);
+    let own = FitOptions { kernel: "matern32".into(), ..options("titsias2025", 20) };
+    let double = fit(&data, &own).expect("a fit");
+    let single = fit(&data, &FitOptions { precision: Precision::Single, ..own }).expect("a fit");
+    assert_eq!(single.report.as_ref().map(|own| own.precision), Some(Precision::Single));
+    let [a, b] = [double, single].map(|own| own.objective().expect("an objective"));
+    assert!((a - b).abs() < 1e-3 * 150.0, "{a} {b}");
+}
+
 #[test]
 fn lengthscales_are_learnt_in_kilometres() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -298,8 +312,8 @@ fn what_is_no_place_is_refused_by_name() {
     refused(text, y(), &[("lat", "day")], &["column `day`", "holds dates"]);
     refused(text, y(), &[("lat", "long"), ("long", "lat")], &["column `long`", "given twice"]);
     refused(text, y(), &[("lat", "lat")], &["column `lat`", "given twice"]);
-    refused(text, y(), &[("lat", "y")], &["column `y`", "no input column"]);
-    refused(text, y().ignore(["long"]), &lat, &["column `long`", "no input column"]);
+    refused(text, y(), &[("lat", "y")], &["column `y`", "not an input column"]);
+    refused(text, y().ignore(["long"]), &lat, &["column `long`", "not an input column"]);
     // the other order of columns is what people mean
     let fine = text.replace("91,20", "9,20");
     let data = loaded(&written(&folder, &fine), &y().ignore(["note", "day"]), &pair());

@@ -229,7 +229,7 @@ fn nothing_is_tried_where_every_hyperparameter_is_known() {
     assert!(judged(&some) > 1);
 }
 
-/// Without a pilot nobody looks at starts, but what has ended as a constant is said all the same.
+/// Without a pilot starts are not judged, but what has ended as a constant is said all the same.
 #[test]
 fn constants_are_said_without_a_pilot() {
     let mut rng = stream(8, "a trend");

@@ -6,7 +6,8 @@ use sparsegp::fit::{Dataset, FitOptions, Fitted, Hyperparameters, Of};
 use sparsegp::linalg::Mat;
 use sparsegp::model::Model;
 use sparsegp::rng::{stream, uniform};
-use sparsegp::train::TrainOptions;
+use sparsegp::train::{Event, Observer, TrainOptions};
+use std::ops::ControlFlow;
 
 pub const METHODS: [&str; 4] = ["exact", "titsias2009", "spherical", "titsias2025"];
 
@@ -67,4 +68,16 @@ pub fn predict(fitted: &Fitted, x: &Mat<f64>) -> (Vec<f64>, Vec<f64>) {
     let (mean, variance) = fitted.predict(x.as_ref(), Of::Observations).expect("as many columns");
     let flat = |a: &Mat<f64>| (0..a.ncols()).flat_map(|p| a.col_as_slice(p).to_vec()).collect();
     (flat(&mean), flat(&variance))
+}
+
+/// Ends a training after so many minibatches.
+pub struct After(pub usize);
+
+impl Observer for After {
+    fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
+        if let Event::Batch { .. } = event {
+            self.0 -= 1;
+        }
+        if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }

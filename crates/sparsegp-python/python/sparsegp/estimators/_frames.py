@@ -223,7 +223,7 @@ def _encoded(
     filled = _filled_of(X, names, read, texts, fill)
     if not texts and not filled:
         return None
-    columns: dict[str, tuple[Column, Array]] = {}
+    columns = dict(filled)
     for name, own in texts:
         try:
             text, found_rows = _core.encode(
@@ -238,12 +238,6 @@ def _encoded(
     for name in map(str, names):
         if name in columns:
             column, rows = columns[name]
-            all_columns.append(column)
-            parts.append(rows)
-            inputs += input_names(column)
-            continue
-        if name in filled:
-            column, rows = filled[name]
             all_columns.append(column)
             parts.append(rows)
             inputs += input_names(column)

@@ -20,7 +20,7 @@ _CHOICES = ("refuse", "drop", "keep", *_FILLS)
 
 
 def check(missing: Any) -> None:
-    """Refuses what is no choice."""
+    """Refuses words that are not among the choices."""
     if missing not in _CHOICES:
         raise ValueError(f"missing is {missing!r}; it must be one of {', '.join(map(repr, _CHOICES))}")
 
@@ -76,7 +76,7 @@ def complete(missing: str, X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
 
 
 def filled_array(X: Any, how: str) -> Optional[tuple[list[_frames.Column], Array, list[str]]]:
-    """Columns, rows and names of inputs of an array with missing cells; none where nothing is missing, or X is no array."""
+    """Columns, rows and names of inputs of an array with missing cells; none where nothing is missing, or X is not an array."""
     if _frames.columns_of(X):
         return None
     try:

@@ -9,7 +9,7 @@ impl Table {
     /// Returns a selection of this table in which these pairs of input columns, latitude and longitude in degrees, are places.
     ///
     /// # Errors
-    /// [`Error::Column`](crate::error::Error::Column) for a column that is not there (with the nearest names), is no input, holds dates or text,
+    /// [`Error::Column`](crate::error::Error::Column) for a column that is not there (with the nearest names), is not an input, holds dates or text,
     /// is in two places, or has standard deviations.
     pub fn with_places(
         &self,
@@ -34,7 +34,7 @@ impl Table {
                     "is given twice: a place is a latitude and a longitude, each a column that no other place has".into()
                 }
                 _ if !names.contains(name) => {
-                    "is no input column, and a place is of two: leave it out of the other options".into()
+                    "is not an input column, and a place is of two: leave it out of the other options".into()
                 }
                 Some(holds) => {
                     format!("holds {holds}, and latitudes and longitudes are numbers in degrees")

@@ -6,6 +6,7 @@ use super::inputs::Reading;
 use super::table::{Missing, Table};
 use crate::data::encoding::{Encoding, Filled, InputColumn};
 use crate::error::Result;
+use serde::Deserialize;
 use std::sync::Arc;
 
 /// Rows that are read at once.
@@ -13,7 +14,8 @@ const CHUNK: usize = 1 << 13;
 
 /// How missing cells of inputs are filled. Only columns that have some are: a cell that is missing elsewhere, in rows to
 /// predict, is refused, as nothing was learnt of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Fill {
     /// A missing number or date becomes the mean of those that are there; a missing category is one more category.
     Mean,
@@ -21,6 +23,17 @@ pub enum Fill {
     Indicator,
     /// A missing category is one more category; missing numbers and dates stay missing.
     Category,
+}
+
+impl Fill {
+    /// What becomes of rows in which something else is missing: with inputs filled that is a target or a weight, and they are left
+    /// out; where numbers stay missing, they are refused.
+    pub fn of_rows(self) -> Missing {
+        match self {
+            Self::Mean | Self::Indicator => Missing::Drop,
+            Self::Category => Missing::Refuse,
+        }
+    }
 }
 
 /// What a pass has found of a column.
@@ -40,6 +53,22 @@ impl Found {
             self.missing += 1;
         }
     }
+}
+
+/// Why a column of dates with holidays cannot be filled.
+const OF_HOLIDAYS: &str = "has missing dates, and dates with holidays are not filled; leave out such rows (`--missing drop`)";
+
+/// An encoding with missing cells filled, numbers and dates by a mean; none of dates with holidays.
+fn filled(own: &Encoding, mean: f64, how: Fill) -> Result<Option<Encoding>> {
+    Ok(Some(match own {
+        Encoding::Code(all) => Encoding::Code(all.with_missing()?),
+        Encoding::OneHot(all) => Encoding::OneHot(all.with_missing()?),
+        Encoding::Calendar(_) => return Ok(None),
+        known => {
+            let indicator = how == Fill::Indicator;
+            Encoding::Filled(Filled { value: mean, date: known.is_date(), indicator })
+        }
+    }))
 }
 
 impl Table {
@@ -75,20 +104,8 @@ impl Table {
             if found.there == 0 {
                 return Err(column(self.path(), &own.name, "is missing in all rows; leave it out"));
             }
-            own.encoding = match &own.encoding {
-                Encoding::Code(all) => Encoding::Code(all.with_missing()?),
-                Encoding::OneHot(all) => Encoding::OneHot(all.with_missing()?),
-                Encoding::Calendar(_) => {
-                    let reason = "has missing dates, and dates with holidays are not filled; leave out such rows \
-                                  (`--missing drop`)";
-                    return Err(column(self.path(), &own.name, reason));
-                }
-                known => Encoding::Filled(Filled {
-                    value: found.mean,
-                    date: known.is_date(),
-                    indicator: how == Fill::Indicator,
-                }),
-            };
+            own.encoding = filled(&own.encoding, found.mean, how)?
+                .ok_or_else(|| column(self.path(), &own.name, OF_HOLIDAYS))?;
         }
         Ok((selection.clone().columns(columns), gaps))
     }
@@ -134,33 +151,24 @@ impl InputColumn {
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for a cell that cannot be read, and for a column that is missing in all rows.
     pub fn filled(&self, cells: &[String], how: Fill) -> Result<Self> {
-        let invalid = |reason: String| {
-            crate::error::Error::Invalid(format!("column `{}`: {reason}", self.name))
-        };
-        let gaps = cells.iter().filter(|cell| cell.is_empty()).count();
-        if gaps == 0 || how == Fill::Category && self.encoding.categories().is_none() {
+        let invalid =
+            |reason: &str| crate::error::Error::Invalid(format!("column `{}` {reason}", self.name));
+        let there = || cells.iter().filter(|cell| !cell.is_empty());
+        let by_mean = self.encoding.categories().is_none();
+        if there().count() == cells.len() || how == Fill::Category && by_mean {
             return Ok(self.clone());
         }
-        if gaps == cells.len() {
-            return Err(invalid("it is missing in all rows; leave it out".into()));
+        if there().next().is_none() {
+            return Err(invalid("is missing in all rows; leave it out"));
         }
         let mut found = Found::default();
-        let encoding = match &self.encoding {
-            Encoding::Code(all) => Encoding::Code(all.with_missing()?),
-            Encoding::OneHot(all) => Encoding::OneHot(all.with_missing()?),
-            Encoding::Calendar(_) => {
-                return Err(invalid(
-                    "dates with holidays are not filled; leave out such rows".into(),
-                ));
+        if by_mean {
+            for cell in there() {
+                found.add(self.numbers(cell).map_err(|reason| invalid(&reason))?[0]);
             }
-            known => {
-                for cell in cells.iter().filter(|cell| !cell.is_empty()) {
-                    found.add(self.numbers(cell).map_err(invalid)?[0]);
-                }
-                let indicator = how == Fill::Indicator;
-                Encoding::Filled(Filled { value: found.mean, date: known.is_date(), indicator })
-            }
-        };
+        }
+        let encoding = filled(&self.encoding, found.mean, how)?;
+        let encoding = encoding.ok_or_else(|| invalid(OF_HOLIDAYS))?;
         Ok(Self { name: self.name.clone(), encoding })
     }
 }

@@ -15,12 +15,14 @@ use crate::data::options::ReadOptions;
 use crate::data::scaler::Scaler;
 use crate::data::split::Mask;
 use crate::error::{Error, Result};
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What to do with a row in which a chosen number is missing (an empty cell, `NA`, a null, NaN, an
 /// infinity). Text where a number is needed is always refused.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Missing {
     /// An error that names the cell.
     #[default]
