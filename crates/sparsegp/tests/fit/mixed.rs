@@ -170,7 +170,9 @@ fn tables_that_need_more_digits_get_them() {
             continue;
         }
         let (own, other) = (objective(&double), objective(&single));
-        assert!((own - other).abs() < 2e-3 * 240.0, "{name}: {own} {other}, and not a word");
+        // with weights of 10⁵ these are millions of rows: a bound is right to 10⁻⁵ of its size
+        let close = (2e-3 * 240.0_f64).max(1e-5 * own.abs());
+        assert!((own - other).abs() < close, "{name}: {own} {other}, and not a word");
     }
     let silent = ["dates in seconds"];
     assert!(spoken.len() >= 4, "{spoken:?}");
