@@ -26,7 +26,7 @@ def table(n=90, d=2, seed=0):
 
 def fitted(kernel, method="exact", **further):
     X, y = table()
-    return GPRegressor(kernel=kernel, method=method, max_iter=200, random_state=0, **further).fit(X, y)
+    return GPRegressor(kernel=kernel, method=method, random_state=0, **{"max_iter": 200, **further}).fit(X, y)
 
 
 def run(code, **environment):
@@ -101,8 +101,8 @@ def test_slopes_by_other_packages(package):
     [
         (Bell(), RBF(), "exact", {}),
         (Sloped() + Linear(), RBF() + Linear(), "exact", {}),
-        # inducing points move
-        (Bell(), RBF(), "titsias2025", {"n_inducing": 12}),
+        # inducing points move: in hundreds of iterations slopes by differences lead elsewhere in the last digits
+        (Bell(), RBF(), "titsias2025", {"n_inducing": 12, "max_iter": 40}),
         (Sloped() * Matern52(active_dims=[1]), RBF() * Matern52(active_dims=[1]), "svgp", {"n_inducing": 12}),
         (Sloped(), RBF(), "vecchia", {}),
         (Sloped(), RBF(), "full-scale", {"n_inducing": 12}),
@@ -112,7 +112,7 @@ def test_fits_are_those_of_the_built_in_kernel(own, reference, method, further):
     new = table(8, seed=5)[0]
     a, b = (fitted(kernel, method, **further) for kernel in (own, reference))
     for found, expected in zip(a.predict(new, return_std=True), b.predict(new, return_std=True)):
-        np.testing.assert_allclose(found, expected, atol=3e-3 if method in ("exact", "vecchia") else 3e-2)
+        np.testing.assert_allclose(found, expected, atol=3e-2 if method in ("svgp", "full-scale") else 3e-3)
     assert a.score(*table(seed=7)) == pytest.approx(b.score(*table(seed=7)), abs=1e-2)
     kernel = a.kernel_
     assert isinstance(kernel, type(own))

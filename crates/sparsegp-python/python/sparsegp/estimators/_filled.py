@@ -15,10 +15,13 @@ Column = dict[str, Any]
 
 def missing_cells(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Which values of an array are missing: NaN, NaT and None."""
+    found: NDArray[np.bool_]
     if values.dtype.kind in "fc":
-        return np.isnan(values)
+        found = np.isnan(values)
+        return found
     if values.dtype.kind in "mM":
-        return np.isnat(values)
+        found = np.isnat(values)
+        return found
     if values.dtype.kind != "O":
         return np.zeros(values.shape, bool)
     cells = [not isinstance(v, str) and str(v) in ("None", "nan", "NaT", "<NA>") for v in values.flat]

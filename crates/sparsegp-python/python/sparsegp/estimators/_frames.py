@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._arrays import Array
-from ._filled import Column, filled_column, filled_numbers
+from ._filled import Column as Column
+from ._filled import filled_column, filled_numbers
 
 
 def columns_of(X: Any) -> list[Any]:
@@ -155,8 +156,8 @@ def is_date(column: Column) -> bool:
     """Whether a column holds dates, with holidays or without."""
     encoding = column["encoding"]
     if not isinstance(encoding, dict):
-        return encoding == "date"
-    return "calendar" in encoding or ("filled" in encoding and encoding["filled"]["date"])
+        return bool(encoding == "date")
+    return "calendar" in encoding or bool("filled" in encoding and encoding["filled"]["date"])
 
 
 def encoded(

@@ -35,7 +35,8 @@ def _rows_with_gaps(values: Any) -> NDArray[np.bool_]:
     columns = _frames.columns_of(values)
     parts = [values[name] for name in dict.fromkeys(columns)] if columns else [values]
     found = [missing_cells(np.asarray(part)).reshape(len(values), -1).any(axis=1) for part in parts]
-    return np.logical_or.reduce(found)
+    any_of: NDArray[np.bool_] = np.logical_or.reduce(found)
+    return any_of
 
 
 def complete(missing: str, X: Any, y: Any, *others: Any) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ use crate::train::Observer;
 
 /// Part of the operations of the training that follows which these trials may take.
 const PART: f64 = 0.5;
-/// Rows that they see at least, if there are so many: half a second.
+/// Rows that they see at least, if there are so many and a pilot may see them.
 const LEAST: usize = 500;
 /// Rows that are worth it, in multiples of those that the candidates were trained on.
 const MORE: f64 = 1.3;
@@ -51,7 +51,7 @@ pub(super) fn scores(
     let evaluations = (chosen.len() * (ITERATIONS + 1)) as f64;
     let each = PART * choice::of_training(dataset, options) / evaluations;
     let affordable = choice::rows_of_exact(each).max(LEAST);
-    let more = affordable.min(AUTO_EXACT).min(dataset.source.rows());
+    let more = affordable.min(AUTO_EXACT).min(options.pilot).min(dataset.source.rows());
     let limited = observer.time_used().is_some_and(|used| used > 0.5);
     let few = |all: &[Judged]| all.iter().map(|own| own.score.clone()).collect();
     if !exact || limited || (more as f64) < MORE * rows as f64 || observer.interrupted() {
