@@ -218,6 +218,7 @@ impl Categories {
     }
 
     /// Returns these categories, and that of missing cells.
+    #[cfg(feature = "tables")]
     pub(super) fn with_missing(&self) -> Result<Self> {
         let all = self.labels.iter().map(String::as_str);
         Ok(Self { open: self.open, ..Self::new(all.chain([""]))? })

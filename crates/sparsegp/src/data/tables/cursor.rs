@@ -89,6 +89,7 @@ impl Field {
     }
 
     /// Puts what fills missing cells in their places, and turns the others into what they say.
+    #[cfg(feature = "parquet")]
     pub fn fill(&self, values: &mut [f64]) {
         let Some(filled) = self.filled else { return };
         let found = |value: f64| match value.is_finite() {
