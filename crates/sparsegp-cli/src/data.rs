@@ -4,7 +4,7 @@ use crate::fail::{Fail, Result};
 use crate::kind;
 use clap::ValueEnum;
 use sparsegp::Error;
-use sparsegp::data::{Block, Classes, Fill, Mask, Missing, Selected, Selection, Table};
+use sparsegp::data::{Block, Classes, Fill, Mask, Missing, Selected, Selection, Table, Unknown};
 use sparsegp::fit::{Dataset, Fitted, Purpose, Scaling};
 use sparsegp::likelihoods::{Likelihood, Target};
 use std::path::Path;
@@ -33,6 +33,25 @@ pub enum MissingInPredict {
     Drop,
     /// Keep such rows, with empty predictions: as many rows come out as went in
     Keep,
+}
+
+/// What to do with categories that no training row had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum UnknownChoice {
+    /// Refuse the file, naming the cell
+    #[default]
+    Refuse,
+    /// Take them for one more category, as far from the others as these are from each other, and say how many
+    Ignore,
+}
+
+impl From<UnknownChoice> for Unknown {
+    fn from(choice: UnknownChoice) -> Self {
+        match choice {
+            UnknownChoice::Refuse => Unknown::Refuse,
+            UnknownChoice::Ignore => Unknown::Ignore,
+        }
+    }
 }
 
 impl From<MissingInPredict> for Missing {

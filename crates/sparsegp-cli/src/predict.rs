@@ -1,7 +1,7 @@
 //! `sparsegp predict`: mean, standard deviation and quantiles for any number of rows.
 
 use crate::context::{Context, Reply};
-use crate::data::{BLOCK, MissingInPredict};
+use crate::data::{BLOCK, MissingInPredict, UnknownChoice};
 use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind;
@@ -73,6 +73,9 @@ pub struct PredictArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingInPredict,
+    /// What to do with categories that no training row had
+    #[arg(long, value_enum, default_value_t)]
+    pub unknown: UnknownChoice,
     /// What products of rows with inducing points are made in, whatever the model was trained in
     #[arg(long, value_enum, default_value_t, value_name = "P")]
     pub precision: Precision,
@@ -189,7 +192,8 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
     let path = args.output.as_deref();
     refuse_both_on_stdout(path, context.json(), "predictions")?;
     refuse_overwriting(&args.output, [&args.data, &args.model])?;
-    let fitted = args.noisy.of(io::load(&args.model)?)?;
+    let mut fitted = args.noisy.of(io::load(&args.model)?)?;
+    fitted.unknown = args.unknown.into();
     let table = args.table.open_for(&args.data, &fitted)?;
     let selection = fitted.selection_of_new().ids(&args.id);
     let (selection, note) = match args.form.latent {
@@ -213,6 +217,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         false => None,
     };
     let (mut done, mut empty, mut late) = (0, 0, None);
+    let mut unknown = Vec::new();
     for block in blocks.by_ref() {
         let block = match (block, &gaps) {
             // a table without any row to predict
@@ -221,6 +226,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         };
         context.go_on()?;
         late = fitted.calendar_remark(block.x.as_ref()).or(late);
+        fitted.count_unknown(block.x.as_ref(), &mut unknown);
         if done == 0 {
             sink.write(&header).map_err(failed)?;
         }
@@ -244,6 +250,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
     }
     sink.finish(&name)?;
     context.warn(late.as_slice());
+    context.warn(fitted.unknown_remark(&unknown).as_slice());
     if empty > 0 {
         context.warn(&[format!(
             "{} with missing numbers: their predictions are empty",

@@ -1,7 +1,7 @@
 //! `sparsegp sample`: joint draws of what a model predicts for the rows of a table.
 
 use crate::context::{Context, Reply};
-use crate::data::MissingInPredict;
+use crate::data::{MissingInPredict, UnknownChoice};
 use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind::{self, Kind, labels};
@@ -57,6 +57,9 @@ pub struct SampleArgs {
     /// What to do with rows that lack a number (`keep` is for `predict`)
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingInPredict,
+    /// What to do with categories that no training row had
+    #[arg(long, value_enum, default_value_t)]
+    pub unknown: UnknownChoice,
     /// Errors of inputs.
     #[command(flatten)]
     pub noisy: NoisyArgs,
@@ -82,7 +85,8 @@ pub fn run(args: &SampleArgs, context: &Context) -> Result<Reply> {
         ));
     }
     refuse_overwriting(&args.output, [&args.data, &args.model])?;
-    let fitted = args.noisy.of(io::load(&args.model)?)?;
+    let mut fitted = args.noisy.of(io::load(&args.model)?)?;
+    fitted.unknown = args.unknown.into();
     let table = args.table.open_for(&args.data, &fitted)?;
     let selection = fitted.selection_of_new().ids(&args.id);
     let (selection, note) = match args.latent {
@@ -91,6 +95,9 @@ pub fn run(args: &SampleArgs, context: &Context) -> Result<Reply> {
     };
     context.warn(note.as_slice());
     let rows = table.select(&selection)?.missing(args.missing.into()).read_all()?;
+    let mut unknown = Vec::new();
+    fitted.count_unknown(rows.x.as_ref(), &mut unknown);
+    context.warn(fitted.unknown_remark(&unknown).as_slice());
     let names = if args.latent { latent_names(&fitted) } else { fitted.target_names.clone() };
     let n = rows.x.nrows();
     if n.saturating_mul(args.draws).saturating_mul(names.len()) > MOST {

@@ -1,7 +1,7 @@
 //! `sparsegp score`: how good a model's predictions are.
 
 use crate::context::{Context, Reply};
-use crate::data::{BLOCK, MissingChoice};
+use crate::data::{BLOCK, MissingChoice, UnknownChoice};
 use crate::fail::{Fail, Result};
 use crate::format::count;
 use crate::kind::{self, Kind};
@@ -61,6 +61,9 @@ pub struct ScoreArgs {
     /// What to do with rows that lack a number
     #[arg(long, value_enum, default_value_t)]
     pub missing: MissingChoice,
+    /// What to do with categories that no training row had
+    #[arg(long, value_enum, default_value_t)]
+    pub unknown: UnknownChoice,
     /// Errors of inputs.
     #[command(flatten)]
     pub noisy: NoisyArgs,
@@ -281,13 +284,16 @@ pub fn score(fitted: &Fitted, rows: &Selected, context: &Context) -> Result<AllS
     let mut running = Running::new(fitted)?;
     let rows = kind::with_classes(rows.clone(), fitted.classes.as_ref());
     let mut blocks = rows.blocks(BLOCK, None)?;
+    let mut unknown = Vec::new();
     for block in blocks.by_ref() {
         context.go_on()?;
         let block = complete(block?);
         if !block.rows.is_empty() {
             running.add(fitted, &block)?;
         }
+        fitted.count_unknown(block.x.as_ref(), &mut unknown);
     }
+    context.warn(fitted.unknown_remark(&unknown).as_slice());
     running.all(fitted, blocks.dropped())
 }
 
@@ -397,7 +403,8 @@ pub fn run(args: &ScoreArgs, context: &Context) -> Result<Reply> {
         plot::check_name("--plot", path)?;
         atomic::check_writable(path)?;
     }
-    let fitted = args.noisy.of(io::load(&args.model)?)?;
+    let mut fitted = args.noisy.of(io::load(&args.model)?)?;
+    fitted.unknown = args.unknown.into();
     check_plot(args, &fitted)?;
     let (rows, known) = rows_to_score(args, &fitted, context)?;
     let scores = match args.leave_one_out {

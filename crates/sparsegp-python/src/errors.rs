@@ -14,11 +14,12 @@ pyo3::create_exception!(
 );
 
 /// Puts the options of the command line that a message names into the words of `fit_file`.
-fn in_python(text: &str) -> String {
-    const OPTIONS: [(&str, &str); 10] = [
+pub fn in_python(text: &str) -> String {
+    const OPTIONS: [(&str, &str); 11] = [
         ("missing-words", "missing_words"),
         ("kept-words", "kept_words"),
         ("missing", "missing"),
+        ("unknown", "unknown"),
         ("decimal", "decimal"),
         ("thousands", "thousands"),
         ("date-format", "date_format"),

@@ -1,7 +1,7 @@
 //! A fitted model.
 
 use crate::arrays::{Matrix, matrix, owned, stack, vector};
-use crate::errors::exception;
+use crate::errors::{exception, in_python};
 use crate::pool::unlocked;
 use crate::room::room;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -9,6 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
+use sparsegp::data::Unknown;
 use sparsegp::engine::Cpu;
 use sparsegp::fit::Of;
 use sparsegp::fit::quality::QualityOptions;
@@ -97,13 +98,22 @@ impl Fitted {
     }
 
     /// The inputs that cells of a column of the file become, row by row; `new` to predict at, where kernels may know groups of
-    /// no training row.
-    fn encoded(&self, column: &str, cells: Vec<String>, new: bool) -> PyResult<Vec<Vec<f64>>> {
+    /// no training row, and with `ignore` other categories are taken for one more.
+    #[pyo3(signature = (column, cells, new, ignore=false))]
+    fn encoded(
+        &self,
+        column: &str,
+        cells: Vec<String>,
+        new: bool,
+        ignore: bool,
+    ) -> PyResult<Vec<Vec<f64>>> {
         let at = self.inner.columns.iter().position(|own| own.name == column);
         let at = at.ok_or_else(|| PyValueError::new_err(format!("no column `{column}`")))?;
         let own = if new { self.inner.column_of_new(at) } else { self.inner.columns[at].clone() };
+        let own = if new && ignore { own.with_unknown(Unknown::Ignore) } else { own };
         let numbers = |(row, cell): (usize, &String)| {
-            let refuse = |reason| format!("row {row}, column `{column}`: {reason}");
+            let refuse =
+                |reason: String| format!("row {row}, column `{column}`: {}", in_python(&reason));
             own.numbers(cell).map_err(|reason| PyValueError::new_err(refuse(reason)))
         };
         cells.iter().enumerate().map(numbers).collect()
@@ -120,6 +130,16 @@ impl Fitted {
     fn calendar_remark(&self, x: PyReadonlyArray2<'_, f64>) -> Option<String> {
         let known = self.inner.columns.iter().any(|own| own.encoding.holidays().is_some());
         known.then(|| self.inner.calendar_remark(owned(&x).as_ref())).flatten()
+    }
+
+    /// What to say of rows with categories that no training row had.
+    fn unknown_remark(&self, x: PyReadonlyArray2<'_, f64>) -> Option<String> {
+        let mut cells = Vec::new();
+        let some = self.inner.columns.iter().any(|own| own.encoding.categories().is_some());
+        if some {
+            self.inner.count_unknown(owned(&x).as_ref(), &mut cells);
+        }
+        self.inner.unknown_remark(&cells)
     }
 
     /// Refuses a model without predictions in mixed precision.

@@ -1,6 +1,9 @@
 """Missing cells: left out, kept, filled."""
 
+import io
 import json
+import os
+import subprocess
 
 import numpy as np
 import pytest
@@ -18,6 +21,7 @@ Y = np.where(i % 7 == 3, 30.0, 40 - 0.15 * POWER) + np.array([0.0, 4.0, -3.0])[i
 FRAME = pd.DataFrame({"power": POWER, "make": MAKE, "doors": i % 5})
 NEW = pd.DataFrame({"power": [np.nan, np.nan, 100, 100], "make": ["a", "b", None, "a"], "doors": [1, 1, 1, 1]})
 EXPECTED = [30.0, 34.0, 22.0, 25.0]
+CLI = os.environ.get("SPARSEGP_CLI")
 HOW = {"kernel": "matern52", "max_iter": 60}
 
 
@@ -128,3 +132,30 @@ def test_descriptions_have_the_words_of_a_table():
     model = GPRegressor(**HOW, missing="mean").fit(FRAME, Y)
     columns = json.dumps(model._about["columns"])
     assert '"filled"' in columns and '"one-hot": ["", "a", "b"]' in columns
+
+
+def test_categories_that_no_training_row_had_are_predicted_where_that_is_asked_for(tmp_path):
+    make = np.array(["a", "b", "c", "d"])[i % 4]
+    y = np.array([0.0, 4.0, -3.0, 1.0])[i % 4] + 0.1 * NOISE
+    model = GPRegressor(kernel="rbf", max_iter=60).fit(pd.DataFrame({"make": make, "x": i % 7}), y)
+    new = pd.DataFrame({"make": ["a", "z", "q"], "x": [2, 2, 3]})
+    with pytest.raises(ValueError, match="row 1, column `make`: `z`.*unknown='ignore'"):
+        model.predict(new)
+    model.set_params(unknown="ignore")
+    with pytest.warns(UserWarning, match="no training row had: 2 of `make`"):
+        mean, sd = model.predict(new, return_std=True)
+    assert abs(mean[0]) < 0.2 and -3 < mean[1] < 4
+    assert sd[0] < 0.2 and (sd[1:] > 1).all()
+    # the command line says the same
+    if CLI is not None:
+        model.save(tmp_path / "m.st")
+        new.to_csv(tmp_path / "new.csv", index=False)
+        out = subprocess.run(
+            [CLI, "predict", tmp_path / "m.st", tmp_path / "new.csv", "--unknown", "ignore"],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        np.testing.assert_allclose(pd.read_csv(io.StringIO(out))["mean"], mean, rtol=1e-9)
+    with pytest.raises(ValueError, match="unknown is 'drop'"):
+        model.set_params(unknown="drop").fit(pd.DataFrame({"make": make}), y)

@@ -5,6 +5,7 @@ mod http;
 mod rows;
 
 use crate::context::{Context, Reply};
+use crate::data::UnknownChoice;
 use crate::fail::{Fail, Result};
 use answers::Service;
 use clap::Args;
@@ -59,6 +60,9 @@ pub struct ServeArgs {
     /// Take inputs for exact although the fit had standard deviations of them
     #[arg(long)]
     pub exact_inputs: bool,
+    /// What to do with categories that no training row had
+    #[arg(long, value_enum, default_value_t)]
+    pub unknown: UnknownChoice,
 }
 
 /// Answers the request of a connection; a defect of ours is an answer too.
@@ -104,7 +108,8 @@ fn announce(address: SocketAddr, args: &ServeArgs, context: &Context) -> Result<
 
 /// Runs the command.
 pub fn run(args: &ServeArgs, context: &Context) -> Result<Reply> {
-    let fitted = io::load(&args.model)?;
+    let mut fitted = io::load(&args.model)?;
+    fitted.unknown = args.unknown.into();
     let fitted = if args.exact_inputs { fitted.without_input_deviations() } else { fitted };
     if !fitted.input_deviations.is_empty() {
         return Err(Fail::usage(

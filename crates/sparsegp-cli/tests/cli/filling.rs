@@ -59,3 +59,33 @@ fn categories_alone_are_filled() {
     let run = folder.ok(&format!("{FIT} --missing category --ignore power"));
     assert!(run.err.contains("filled in `make` (50)"), "{}", run.err);
 }
+
+#[test]
+fn categories_that_no_training_row_had_are_predicted_where_that_is_asked_for() {
+    let folder = Folder::new();
+    let row = |i: usize| {
+        let noise = (i as f64 * 0.414_213_562_373_095).fract() - 0.5;
+        let y = [0.0, 4.0, -3.0, 1.0][i % 4] + 0.1 * noise;
+        format!("{},{},{y:.3}\n", ["a", "b", "c", "d"][i % 4], i % 7)
+    };
+    folder.write("t.csv", "make,x,y\n".to_owned() + &(0..80).map(row).collect::<String>());
+    folder.ok("fit t.csv --target y --kernel rbf --max-iterations 60 -o m.st");
+    folder.write("new.csv", "make,x,y\na,2,0\nz,2,0.5\nq,3,0.5\n");
+    folder.refused(
+        1,
+        "predict m.st new.csv",
+        &["row 2", "column `make`", "`z`", "`--unknown ignore`"],
+    );
+    let run = folder.ok("predict m.st new.csv --unknown ignore");
+    assert!(run.err.contains("no training row had: 2 of `make`"), "{}", run.err);
+    // between the others, and as uncertain as they are unlike
+    let (mean, sd) = (column(&run.out, "mean"), column(&run.out, "sd"));
+    assert!(mean[0].abs() < 0.2 && sd[0] < 0.2, "{}", run.out);
+    assert!((-3.0..4.0).contains(&mean[1]) && sd[1] > 1.0 && sd[2] > 1.0, "{}", run.out);
+    let scored = folder.ok("score m.st new.csv --unknown ignore");
+    assert!(scored.err.contains("2 of `make`"), "{}", scored.err);
+    let drawn = folder.ok("sample m.st new.csv --unknown ignore --draws 2");
+    assert!(drawn.err.contains("2 of `make`"), "{}", drawn.err);
+    let quiet = folder.ok("score m.st t.csv --unknown ignore");
+    assert!(!quiet.err.contains("no training row had"), "{}", quiet.err);
+}

@@ -180,6 +180,19 @@ fn answers_are_those_of_predict() {
 }
 
 #[test]
+fn unknown_categories_are_answered_where_that_is_asked_for() {
+    let folder = counts();
+    folder.write("new.csv", "size,day,hours,colour\n1.5,2021-03-01,2,pink\n");
+    let server = Server::start(&folder, "m.st --unknown ignore");
+    let rows = json!([{ "size": 1.5, "day": "2021-03-01", "hours": 2, "colour": "pink" }]);
+    assert_eq!(
+        server.predict(&json!({ "rows": rows })),
+        json!(predicted(&folder, "m.st new.csv --unknown ignore"))
+    );
+    server.end("-TERM");
+}
+
+#[test]
 fn classes_have_labels_and_probabilities() {
     let folder = Folder::new();
     folder.write("c.csv", table());

@@ -39,6 +39,19 @@ pub enum Encoding {
     Filled(Filled),
 }
 
+/// What becomes of categories that no training row had, in rows to predict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unknown {
+    /// They are refused, unless all kernels that read the column know groups of no training row
+    /// ([`Kernel::open_labels`](crate::Kernel::open_labels)).
+    #[default]
+    Refuse,
+    /// In columns with an input for each category they are taken for one more category, which is as far from the others as these
+    /// are from each other ([`Categories::apart`]). Other columns refuse them as before.
+    Ignore,
+}
+
 /// What takes the place of missing cells of a column of numbers or dates.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Filled {
@@ -113,6 +126,21 @@ impl InputColumn {
             all.open = true;
         }
         self
+    }
+
+    /// Returns the column where categories that have no input have their place too, as [`Unknown`] says. Not to learn from.
+    #[must_use]
+    pub fn with_unknown(mut self, unknown: Unknown) -> Self {
+        if let (Encoding::OneHot(all), Unknown::Ignore) = (&mut self.encoding, unknown) {
+            all.open = true;
+        }
+        self
+    }
+
+    /// Whether its inputs, with those of the column first, are those of a category that has none: neither 0 nor 1.
+    pub fn is_unknown(&self, inputs: &[f64]) -> bool {
+        let Encoding::OneHot(all) = &self.encoding else { return false };
+        inputs[..all.one_by_one().len()].iter().any(|value| *value != 0.0 && *value != 1.0)
     }
 
     /// A column of numbers.
@@ -230,6 +258,14 @@ impl Categories {
         find(&canonical(label))
             .or_else(|| find(&as_number(label)?))
             .or_else(|| with_exponent(self.labels.iter().map(String::as_str), label))
+    }
+
+    /// Returns the value of all inputs of a column with one for each of K ≥ 3 categories, for a category that has none:
+    /// $(1-\sqrt{1+K})/K$. So it is $\sqrt2$ away from every category, as these are from each other. Two categories share one
+    /// input, on which no place is as far from both: ½ there.
+    pub fn apart(&self) -> f64 {
+        let k = self.labels.len() as f64;
+        if self.labels.len() == 2 { 0.5 } else { (1.0 - (1.0 + k).sqrt()) / k }
     }
 
     /// The codes that have an input each where there is one for a category: one of two says it all.

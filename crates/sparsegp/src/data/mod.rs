@@ -33,7 +33,7 @@ mod tests;
 pub use batches::{Batches, Minibatch, Position, ShuffledInMemory, ShuffledShards};
 pub use block::Block;
 pub use classes::Classes;
-pub use encoding::{Categories, Encoding, Filled, InputColumn, MOST_CODES, MOST_ONE_HOT};
+pub use encoding::{Categories, Encoding, Filled, InputColumn, MOST_CODES, MOST_ONE_HOT, Unknown};
 pub use fingerprint::Fingerprint;
 pub use holidays::{Holiday, Holidays};
 pub use isolated::Isolated;

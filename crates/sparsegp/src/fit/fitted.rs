@@ -1,7 +1,7 @@
 //! A model that can be used.
 
 use super::{Dataset, Division, KeptRows, Made};
-use crate::data::{Classes, InputColumn, ReadOptions, Scaler, input_title};
+use crate::data::{Classes, InputColumn, ReadOptions, Scaler, Unknown, input_title};
 use crate::model::{Model, Posterior};
 use crate::online::Site;
 use crate::train::{Judged, TrainReport};
@@ -74,6 +74,8 @@ pub struct Fitted {
     /// A sample of the rows that were added, with what each said: their sites are found anew with every update. None for
     /// Gaussian noise.
     pub kept_rows: KeptRows,
+    /// What becomes of categories that no training row had. Files do not keep it.
+    pub unknown: Unknown,
 }
 
 /// What a fitted model knows beside the model: where it comes from.
@@ -154,6 +156,7 @@ impl Origin {
             input_deviations: Vec::new(),
             carried: Vec::new(),
             kept_rows: KeptRows::default(),
+            unknown: Unknown::default(),
         }
     }
 }

@@ -131,8 +131,35 @@ impl Fitted {
         let column = self.columns[at].clone();
         match all > 0 && all == readers(&|kernel| kernel.open_labels()) {
             true => column.opened(),
-            false => column,
+            false => column.with_unknown(self.unknown),
         }
+    }
+
+    /// Adds to `cells`, one number for each input column, in how many of these rows (B×D, in the data's units) the column holds a
+    /// category that no training row had: see [`Unknown::Ignore`](crate::data::Unknown::Ignore).
+    pub fn count_unknown(&self, x: MatRef<'_, f64>, cells: &mut Vec<usize>) {
+        cells.resize(self.columns.len(), 0);
+        let mut first = 0;
+        for (column, cells) in self.columns.iter().zip(cells) {
+            let inputs = first..first + column.input_names().len();
+            first = inputs.end;
+            let own = |i: usize| inputs.clone().map(|q| x[(i, q)]).collect::<Vec<f64>>();
+            *cells += (0..x.nrows()).filter(|i| column.is_unknown(&own(*i))).count();
+        }
+    }
+
+    /// Says what such cells are taken for, if there are some.
+    pub fn unknown_remark(&self, cells: &[usize]) -> Option<String> {
+        let found = self.columns.iter().zip(cells).filter(|(_, cells)| **cells > 0);
+        let found: Vec<String> =
+            found.map(|(column, cells)| format!("{cells} of `{}`", column.name)).collect();
+        (!found.is_empty()).then(|| {
+            format!(
+                "cells with categories that no training row had: {}; they are predicted as one more category, as far from the \
+                 others as these are from each other (of two categories, as half of each)",
+                found.join(", ")
+            )
+        })
     }
 
     /// The model's input columns in a table, with their encodings; targets may be added.

@@ -47,6 +47,10 @@ _PARAMETERS = """
         input ``column=missing``, 1 where a number or date is missing; ``"category"`` fills categories only. With the first two
         of these rows without a target are left out. The model fills the same columns of rows to predict; a cell of a column
         that was complete in training is refused.
+    unknown : {"refuse", "ignore"}
+        What to do with categories that no training row had, in rows to predict. ``"ignore"`` takes them for one more category, as
+        far from the others as these are from each other (of two, half of each), and warns of how many there are. It can be set
+        after ``fit``. A column of labels for ``coregion`` refuses them in either case.
     places : sequence of pairs, optional
         Columns of latitude and longitude in degrees that are places on Earth: ``[("lat", "long")]`` of a frame, ``[(0, 1)]`` of an
         array. Both become a point of the sphere, so that distances are kilometres, also across the date line and near the poles,

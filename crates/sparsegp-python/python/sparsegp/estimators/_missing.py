@@ -25,6 +25,12 @@ def check(missing: Any) -> None:
         raise ValueError(f"missing is {missing!r}; it must be one of {', '.join(map(repr, _CHOICES))}")
 
 
+def check_unknown(unknown: Any) -> None:
+    """Refuses words that are not among the choices for categories that no training row had."""
+    if unknown not in ("refuse", "ignore"):
+        raise ValueError(f"unknown is {unknown!r}; it must be 'refuse' or 'ignore'")
+
+
 def fill(missing: str) -> Optional[str]:
     """How missing inputs are filled, if they are."""
     return missing if missing in _FILLS else None

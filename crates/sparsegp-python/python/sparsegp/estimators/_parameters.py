@@ -47,6 +47,7 @@ class Parameters(BaseEstimator):
         season: Union[str, float, Sequence[Union[str, float]], None] = None,
         holidays: Any = None,
         missing: str = "refuse",
+        unknown: str = "refuse",
         places: Optional[Sequence[tuple[Any, Any]]] = None,
         log_inputs: Union[str, Sequence[str]] = "auto",
         target_transform: str = "none",
@@ -89,6 +90,7 @@ class Parameters(BaseEstimator):
         self.season = season
         self.holidays = holidays
         self.missing = missing
+        self.unknown = unknown
         self.places = places
         self.log_inputs = log_inputs
         self.target_transform = target_transform

@@ -49,6 +49,7 @@ class Rows(Parameters):
             _frames.refuse_times("y", targets)
         if reset:
             self._columns = None
+            _missing.check_unknown(self.unknown)
             fill = _missing.fill(self.missing)
             found = _frames.encoded(X, kernel_text(self.kernel), holidays_text(self.holidays), fill)
             if found is None and fill is not None:
@@ -117,7 +118,9 @@ class Rows(Parameters):
             if own is not None:
                 values = filled_numbers(column, own)
             elif column["encoding"] != "number":
-                values = np.array(self.fitted_.encoded(name, _frames.cells(values), new))
+                _missing.check_unknown(self.unknown)
+                ignore = self.unknown == "ignore"
+                values = np.array(self.fitted_.encoded(name, _frames.cells(values), new, ignore))
             try:
                 parts.append(np.asarray(values, dtype=np.float64).reshape(len(values), -1))
             except (TypeError, ValueError) as error:
@@ -166,9 +169,9 @@ class Rows(Parameters):
     ) -> tuple[_core.Fitted, Array]:
         """What predicts at these rows, and the rows as it takes them; means alone have no products in another precision."""
         x = self._inputs(X)
-        remark = self.fitted_.calendar_remark(x)
-        if remark is not None:
-            warnings.warn(remark, UserWarning, stacklevel=level_of_caller())
+        for remark in (self.fitted_.calendar_remark(x), self.fitted_.unknown_remark(x)):
+            if remark is not None:
+                warnings.warn(remark, UserWarning, stacklevel=level_of_caller())
         if precision not in ("double", "mixed"):
             raise ValueError(f"precision is {precision!r}; it must be 'double' or 'mixed'")
         own = dict(self._about["input_sd"])

@@ -335,10 +335,10 @@ fn encoded(
 ) -> Result<f64, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| NOT_UTF8)?;
     match &field.reading {
-        Reading::Category { all, .. } => {
+        Reading::Category { .. } => {
             let code = match *last {
                 Some((index, code)) if index == field.index => code,
-                _ => all.find(text)?,
+                _ => field.reading.find(text)?,
             };
             *last = Some((field.index, code));
             Ok(field.reading.of_code(code))

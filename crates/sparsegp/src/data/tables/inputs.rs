@@ -46,8 +46,10 @@ impl InputColumn {
             Encoding::Place { longitude } => Err(format!(
                 "is a latitude, which has a place with its longitude `{longitude}` only"
             )),
-            Encoding::Code(all) | Encoding::OneHot(all) => {
-                all.find(cell).map(|code| vec![code as f64])
+            Encoding::Code(_) | Encoding::OneHot(_) => {
+                let readings = self.readings();
+                let code = readings.first().map(|(_, first)| first.find(cell)).transpose()?;
+                Ok(code.map(|code| self.of_code(code)).unwrap_or_default())
             }
             own => {
                 let text = cell.trim();
@@ -142,9 +144,26 @@ impl Reading {
     /// The number for a category.
     pub fn of_code(&self, code: usize) -> f64 {
         match self {
+            Reading::Category { all, of: Some(_) } if code == all.labels().len() => all.apart(),
             Reading::Category { of: Some(own), .. } => f64::from(u8::from(*own == code)),
             _ => code as f64,
         }
+    }
+
+    /// The code of a cell.
+    ///
+    /// # Errors
+    /// The category that is unknown, and what to do about it; for anything but categories.
+    pub fn find(&self, cell: &str) -> Result<usize, String> {
+        let Reading::Category { all, of } = self else {
+            return Err("holds no categories".into());
+        };
+        all.find(cell).map_err(|reason| match of {
+            Some(_) => format!(
+                "{reason}; predictions with `--unknown ignore` take it for one more category"
+            ),
+            None => reason,
+        })
     }
 
     /// The number for a date as days.

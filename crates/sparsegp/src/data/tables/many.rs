@@ -220,8 +220,8 @@ impl ManyReader {
                 return fail("comes from the names of folders, and only an input can".into());
             }
             let read = match &field.reading {
-                Reading::Category { all, .. } => {
-                    all.find(value).map(|code| field.reading.of_code(code))
+                Reading::Category { .. } => {
+                    field.reading.find(value).map(|code| field.reading.of_code(code))
                 }
                 own if own.is_date() => {
                     let days = plan.options.date(&field.name, value).ok_or_else(|| no_date(value));

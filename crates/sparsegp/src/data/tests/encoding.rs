@@ -274,3 +274,56 @@ fn times_without_a_date_are_refused_in_every_unit() {
         }
     }
 }
+
+#[test]
+fn unknown_categories_are_as_far_from_the_others_as_these_are_from_each_other() {
+    let folder = Folder::new();
+    let path = folder.write("t.csv", TABLE);
+    let columns = Table::open(&path).unwrap().select(&encoded(&path)).unwrap().input_columns();
+    let colour = columns[1].clone();
+    let ignoring: Vec<InputColumn> =
+        columns.into_iter().map(|own| own.with_unknown(Unknown::Ignore)).collect();
+    let known = Selection::all_inputs().columns(ignoring);
+    let csv = "a,when,size,colour\n1,2024-01-01,small,purple\n2,2024-01-01,huge,red\n\
+               3,2024-01-01,large,blue\n4,2024-01-01,large,green\n";
+    let other = folder.write("o.csv", csv);
+    let selected = Table::open(&other).unwrap().select(&known).unwrap();
+    let found = rows_of(&selected.read_all().unwrap().x);
+    let colours: Vec<&[f64]> = found.iter().map(|row| &row[1..4]).collect();
+    let between = |a: &[f64], b: &[f64]| -> f64 {
+        a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+    };
+    for i in 0..4 {
+        for j in 0..i {
+            let apart = between(colours[i], colours[j]);
+            assert!((apart - 2_f64.sqrt()).abs() < 1e-12, "{i}, {j}: {apart}");
+        }
+    }
+    assert_eq!(found.iter().map(|row| row[4]).collect::<Vec<f64>>(), [1.0, 0.5, 0.0, 0.0]);
+    let which: Vec<bool> = colours.iter().map(|own| colour.is_unknown(own)).collect();
+    assert_eq!(which, [true, false, false, false]);
+    // from Parquet too
+    let texts = |all: &[&str]| Values::Bytes(all.iter().map(|text| (*text).into()).collect());
+    let group = vec![
+        (Values::Double(vec![1.0]), None),
+        (texts(&["2024-01-01"]), None),
+        (texts(&["small"]), None),
+        (texts(&["purple"]), None),
+    ];
+    let schema = "required double a; required binary when (UTF8); required binary size (UTF8); \
+                  required binary colour (UTF8);";
+    let path = folder.path("o.parquet");
+    write(&path, schema, WriterProperties::builder(), &[group]);
+    let read = Table::open(&path).unwrap().select(&known).unwrap().read_all().unwrap();
+    assert_eq!(rows_of(&read.x), found[..1]);
+    // a cell by itself; codes have no place for another
+    let column = InputColumn {
+        name: "c".into(),
+        encoding: Encoding::OneHot(Categories::new(["a", "b"]).unwrap()),
+    };
+    assert!(column.numbers("z").unwrap_err().contains("--unknown ignore"));
+    assert_eq!(column.with_unknown(Unknown::Ignore).numbers("z"), Ok(vec![0.5]));
+    let codes = Encoding::Code(Categories::new(["a", "b"]).unwrap());
+    let codes = InputColumn { name: "c".into(), encoding: codes }.with_unknown(Unknown::Ignore);
+    assert!(!codes.numbers("z").unwrap_err().contains("--unknown"));
+}

@@ -6,7 +6,7 @@ use super::{
     ASIDE, CLOCK, HEADER, HELD_OUT, KEY, VERSION, averages, carried, foreign, gplvm, history, kept,
     sums,
 };
-use crate::data::{InputColumn, Mask};
+use crate::data::{InputColumn, Mask, Unknown};
 use crate::deep::LastBound;
 use crate::error::{Error, Result};
 use crate::fit::{Division, Fitted, Made};
@@ -145,6 +145,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
         report,
         warnings: header.warnings,
         annotations: header.annotations,
+        unknown: Unknown::default(),
     })
 }
 

@@ -233,7 +233,7 @@ pub(super) fn read_encoded(
     n: usize,
     last: &mut Codes,
 ) -> Result<Vec<Option<Result<f64, String>>>> {
-    let Reading::Category { all, .. } = &field.reading else {
+    let Reading::Category { .. } = &field.reading else {
         if let Kind::Number { date: true, .. } = kind {
             let (_, values) = read_numbers(plan, field, kind, reader, n)?;
             let own = |v: f64| (!v.is_nan()).then(|| Ok(field.reading.of_date(v)));
@@ -248,7 +248,7 @@ pub(super) fn read_encoded(
     };
     if !matches!(last, Some((index, _)) if *index == field.index) {
         let labels = read_labels(plan, field, kind, reader, first_row, n)?;
-        let code = |cell: Option<String>| cell.map(|text| all.find(&text));
+        let code = |cell: Option<String>| cell.map(|text| field.reading.find(&text));
         *last = Some((field.index, labels.into_iter().map(code).collect()));
     }
     let codes = last.as_ref().map_or(&[][..], |(_, codes)| codes);
