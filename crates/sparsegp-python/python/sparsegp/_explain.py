@@ -50,7 +50,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a model has learnt of its inputs, as :func:`explain` finds it."""
+    """What a model has learnt of its inputs, as :func:`sparsegp.explain` finds it."""
 
     #: Names of what is predicted.
     responses: list[str]

@@ -15,7 +15,7 @@ from . import _core
 
 @dataclass(frozen=True)
 class Exported:
-    """What :func:`export` has written."""
+    """What :func:`sparsegp.export` has written."""
 
     #: The file.
     path: str

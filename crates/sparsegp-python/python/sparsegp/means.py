@@ -83,13 +83,13 @@ class Custom(own.Own, Mean):
     # what the subclass defines
 
     def value(self, X: Array, **parameters: Any) -> Any:
-        """Values at the rows of ``X`` (N×D): N numbers, or N×P with :attr:`outputs`. Parameters come by name: a float, or an array
-        for those in :attr:`per_input`. A row's value must not depend on the other rows."""
+        """Values at the rows of ``X`` (N×D): N numbers, or N×P with ``outputs``. Parameters come by name: a float, or an array
+        for those in ``per_input``. A row's value must not depend on the other rows."""
         raise NotImplementedError
 
     def gradients(self, G: Array, X: Array, **parameters: Any) -> Mapping[str, Any]:
         """Slopes of ``sum(G * value(X))`` (``G`` has the shape of ``value(X)``) by name: of every parameter, and ``"X"`` (N×D).
-        Without it they are found as :attr:`differentiation` says."""
+        Without it they are found as ``differentiation`` says."""
         raise NotImplementedError
 
     # what the core asks for

@@ -74,7 +74,7 @@ class Custom(own.Own, Kernel):
 
     def value(self, X: Array, Z: Array, **parameters: Any) -> Any:
         """Covariances N×M of the rows of ``X`` (N×d) and ``Z`` (M×d), which may be the same array. Parameters come by
-        name: a float, or an array for those in :attr:`per_input`."""
+        name: a float, or an array for those in ``per_input``."""
         raise NotImplementedError
 
     def diag(self, X: Array, **parameters: Any) -> Any:
@@ -83,7 +83,7 @@ class Custom(own.Own, Kernel):
 
     def gradients(self, G: Array, X: Array, Z: Array, **parameters: Any) -> Mapping[str, Any]:
         """Slopes of ``sum(G * value(X, Z))`` (``G`` is N×M) by name: of every parameter, and ``"X"`` (N×d) and ``"Z"`` (M×d),
-        each as if the other were fixed. Without it they are found as :attr:`differentiation` says."""
+        each as if the other were fixed. Without it they are found as ``differentiation`` says."""
         raise NotImplementedError
 
     # what the core asks for

@@ -34,7 +34,7 @@ class Custom(own.Own, Likelihood):
     It goes wherever likelihoods of no closed form do: sparse variational methods, and ``tvgp`` for few rows. Expectations over one
     latent function are computed to about seven digits, for many rows in one call: with 41 values of f for each row where the log
     density is smooth, and more where it has a kink or the density is narrow. It must be continuous in f. Expectations over
-    several latent functions take :attr:`points` of Gauss–Hermite for each, which suits smooth log densities.
+    several latent functions take ``points`` of Gauss–Hermite for each, which suits smooth log densities.
 
     Means, quantiles and draws of y come from integrals over its support, some 40,000 evaluations or more for each row; ``moments``
     gives means and variances at once. Predictions are NaN where the density, once learnt, does not integrate to 1. Before a fit
@@ -101,7 +101,7 @@ class Custom(own.Own, Likelihood):
 
     def slopes(self, y: Array, f: Array, **parameters: Any) -> Mapping[str, Any]:
         """Slopes of ``log_density`` by name: ``"f"`` (of the shape of ``f``), and N numbers for every parameter. Without it they
-        are found as :attr:`differentiation` says."""
+        are found as ``differentiation`` says."""
         raise NotImplementedError
 
     def moments(self, f: Array, **parameters: Any) -> tuple[Any, Any]:
