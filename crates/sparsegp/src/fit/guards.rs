@@ -4,7 +4,7 @@ use super::checks::{check_fits, check_rows, check_targets, decades, few_decide, 
 use super::fitted::Fitted;
 use super::likelihood::likelihood_for;
 use super::sample::sample_rows;
-use super::{Dataset, FitOptions, KEPT_NUMBERS, collapse, series, sizes};
+use super::{Dataset, FitOptions, KEPT_NUMBERS, collapse, series, sizes, worse};
 use crate::data::{Classes, InMemory};
 use crate::error::{Error, Result};
 use crate::likelihoods::Likelihood;
@@ -91,14 +91,24 @@ pub(super) fn at_the_end(
 ) -> Result<Fitted> {
     let Some(report) = &fitted.report else { return Ok(fitted) };
     let mut said = remarks(&fitted.model, &fitted.posterior, report);
-    if !seen && report.iterations > 0 && dataset.source.sharded().is_none() {
-        let rows = sample_rows(&*dataset.source, ROWS, options.seed)?;
-        // a value far away hides every trend
-        let rows = dataset.drawn_in(&rows, &*fitted.model.likelihood);
+    if report.iterations > 0 && dataset.source.sharded().is_none() {
         let exact = fitted.posterior.clone().without_input_deviations();
-        let mean = collapse::means(&exact, &rows)?;
-        if collapse::misses_a_trend(&fitted.model, &mean, &rows) {
-            said.push(collapse::constant(&fitted.model).into());
+        let (model, likelihood) = (&fitted.model, &*fitted.model.likelihood);
+        let sample = |rows: usize| sample_rows(&*dataset.source, rows, options.seed);
+        if !seen {
+            let rows = sample(ROWS)?;
+            // a value far away hides every trend
+            let rows = dataset.drawn_in(&rows, likelihood);
+            let mean = collapse::means(&exact, &rows)?;
+            if collapse::misses_a_trend(model, &mean, &rows) {
+                said.push(collapse::constant(model).into());
+            }
+        }
+        // every row of a chain is predicted by each of its draws
+        if model.method.sampler().is_none() {
+            let rows = sample(worse::ROWS)?;
+            let rows = dataset.drawn_in(&rows, likelihood);
+            said.extend(worse::than_a_constant(&exact, likelihood, &rows)?.map(worse::text));
         }
     }
     fitted.warnings.extend(said);

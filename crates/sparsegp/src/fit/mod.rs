@@ -67,6 +67,7 @@ mod units;
 mod update;
 mod weights;
 mod window;
+mod worse;
 
 use again::Again;
 pub use averaging::{FEW, Hyperparameters};
