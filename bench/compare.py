@@ -6,8 +6,9 @@ their own, which it makes and keeps in --venvs.
     python bench/compare.py                          everything; hours
     python bench/compare.py --quick --rounds 1       small sizes, to see that all of it runs
     python bench/compare.py --only 'svgp-*' --threads 1
+    python bench/compare.py --precision single       float32 beside our mixed precision
 
-The jobs, in float64, with the same random rows, inducing points and hyperparameters for everyone
+The jobs, in float64 unless --precision says otherwise, with the same random rows, inducing points and hyperparameters for everyone
 (8 inputs, squared exponential kernel with a lengthscale per input):
 
 sgpr-M         value and gradient of the collapsed bound of Titsias (2009), 10 000 rows, M inducing
@@ -40,8 +41,19 @@ How: every measurement is a process of its own, pinned to as many cores as it ha
 (which compiles, where a peer compiles) and calls for two seconds and at least five times, but for no
 longer than 20 seconds; its result is the median. The peers take turns, for --rounds rounds, and the table
 has the median over the rounds. Where a peer can do a job in several ways (such as with and without
-`jit_compile`), the first round tries each and the fastest goes on. Values are compared too: a bound, a
-likelihood or a prediction that differs from ours by more than 1e-4 of itself is named below the table.
+`jit_compile`), the first round tries each and the fastest goes on. A way that the installed version lacks,
+such as `LargeBatchVariationalStrategy` of older GPyTorch for svgp-M, is left out and named below the table.
+Values are compared too: a bound, a likelihood or a prediction that differs from ours by more than 1e-4 of
+itself is named there.
+
+With --precision single the peers do the same jobs in float32, data and hyperparameters included, beside
+sparsegp in mixed precision (docs/guide/precision.md). These are the jobs that it has so: sgpr-M, svgp-M,
+classify, deep-L and predict-100k; scikit-learn, without float32, is left out. Only sparsegp's estimators
+have mixed precision, so that its steps are timed inside fit(); where they go back to double precision,
+there is no number. `classify` is the job with a score that everyone has to reach; for sparsegp its clock
+has the whole of fit() then, for k iterations too. Values may differ by 1e-3 of themselves; sparsegp's of
+sgpr-M is the bound in double precision. A run is of one precision, which its table and its JSON name.
+
 The machine has to be quiet: libraries whose threads wait for each other get many times slower beside a
 compiler. On Linux the table marks numbers with ? where other processes had a tenth of the cores.
 
@@ -67,6 +79,13 @@ OURS = "sparsegp"
 GP = "sgpr gpr svgp classify predict"
 HIDDEN = " gplvm deep"  # latent inputs and layers
 TABLES = " table"  # of those that bring an optimiser that stops by itself
+SINGLE = "sgpr svgp classify deep predict"  # what sparsegp has in mixed precision
+NO_SINGLE = "scikit-learn"
+# by how much of itself a value may differ, and what the report says of a precision
+PRECISIONS = {
+    "double": (1e-4, "double precision: float64"),
+    "single": (1e-3, f"single precision: the peers in float32, {OURS} in mixed precision"),
+}
 
 
 class Peer(NamedTuple):
@@ -95,6 +114,7 @@ WAYS = {
     ("gpflow", kind): ["tf.function", "jit_compile"] for kind in ("sgpr", "gpr", "svgp", "predict", "gplvm")
 }
 WAYS |= {("gpflow", "classify"): ["Adam", "Adam and natural gradients"]}
+WAYS |= {("gpytorch", "svgp"): ["VariationalStrategy", "LargeBatchVariationalStrategy"]}
 WAYS |= {(OURS, "deep"): ["W", "L"]}
 WAYS |= {("gpytorch", "gpr"): ["Cholesky", INEXACT], (OURS, "classify"): ["TSVGP", "whole fit"]}
 
@@ -153,6 +173,7 @@ def arguments():
     option("--rounds", type=int, default=3, help="how often everyone has a turn (default 3)")
     option("--only", default="*", metavar="GLOB", help="the jobs to run, such as 'svgp-*'")
     option("--peers", type=lambda text: text.split(","), default=[*PEERS], help=f"some of {','.join(PEERS)}")
+    option("--precision", choices=[*PRECISIONS], default="double", help="single: float32, and ours mixed")
     option("--quick", action="store_true", help="small sizes: a check, not a measurement")
     option("--nll", type=float, default=0.245, help="what `classify` waits for (default 0.245)")
     option("--limit", type=int, default=300, help="seconds that a process may take (default 300)")
@@ -163,14 +184,20 @@ def arguments():
            help="where the environments are, DIR/NAME; what is there is used as it is "
            "(default target/compare-venvs)")  # fmt: skip
     args = parser.parse_args()
-    args.jobs = [j for j in JOBS if fnmatch.fnmatch(j, args.only)]
+    double = args.precision == "double"
+    possible = [j for j in JOBS if double or JOBS[j][0] in SINGLE.split()]
+    args.jobs = fnmatch.filter(possible, args.only)
     args.venvs = args.venvs.absolute()
     if min(args.threads) < 1 or args.rounds < 1:
         parser.error("--threads and --rounds are at least 1")
     if unknown := [p for p in args.peers if p not in PEERS]:
         parser.error(f"no peer {unknown[0]}; there are {', '.join(PEERS)}")
     if not args.jobs:
-        parser.error(f"no job matches {args.only}; there are {', '.join(JOBS)}")
+        parser.error(f"no {args.precision}-precision job matches {args.only}; there are {', '.join(possible)}")
+    args.without = [] if double else [p for p in args.peers if p == NO_SINGLE]
+    args.peers = [p for p in args.peers if p not in args.without]
+    if not args.peers:
+        parser.error(f"{args.without[0]} has no float32")
     if args.wheel and not args.wheel.is_file():
         parser.error(f"there is no file {args.wheel}")
     return args
@@ -324,6 +351,7 @@ def measure(name, threads, found, data, args):
             if not cell.ways:
                 continue
             job = {"peer": peer, "kind": JOBS[name][0], "threads": threads, "data": str(data)}
+            job["precision"] = args.precision
             job.update(JOBS[name][2 if args.quick else 1])
             job.update({"seconds": 0.5, "imports": 1} if args.quick else {"seconds": 2.0, "imports": 5})
             cell.turn(found[peer][0], job, args)
@@ -360,7 +388,7 @@ def table_row(name, threads, numbers, doubtful=()):
     return [name, threads, *(number_of(x) + "?" * (peer in doubtful) for peer, x in numbers.items()), ratio]
 
 
-def notes_of(name, threads, cells):
+def notes_of(name, threads, cells, precision="double"):
     values = {peer: cell.last["value"] for peer, cell in cells.items() if "value" in cell.last}
     reference = OURS if OURS in values else next(iter(values), None)
     for peer, cell in cells.items():
@@ -382,7 +410,7 @@ def notes_of(name, threads, cells):
             yield f"{where}: {score} {statistics.mean(each):.3f} ± {error:.3f}"
         if peer in values:
             gap = abs(values[peer] / values[reference] - 1)
-            if not gap <= 1e-4:
+            if not gap <= PRECISIONS[precision][0]:
                 yield f"{where}: VALUE {values[peer]:.9g} DIFFERS, {reference}'s is {values[reference]:.9g} ({gap:.0e})"
 
 
@@ -415,7 +443,8 @@ def main():
     if not found:
         sys.exit("none of the peers could be installed")
 
-    rows, notes, record, sizes = [], [], [], {}
+    rows, record, sizes = [], [], {}
+    notes = [PRECISIONS[args.precision][1], *(f"{peer} has no float32" for peer in args.without)]
     with tempfile.TemporaryDirectory() as temporary:
         data = Path(temporary, "data.npz")
         run(python_of(next(iter(found.values()))[0]), WORKER, "--make-data", data, REPO / "testdata", *SPLITS)
@@ -432,8 +461,8 @@ def main():
                     cells = measure(name, threads, found, data, args)
                     numbers = {p: 1000 * cell.seconds if cell.ways else None for p, cell in cells.items()}
                     rows.append(table_row(name, threads, numbers, [p for p in cells if cells[p].disturbed]))
-                    notes += notes_of(name, threads, cells)
-                    record.append({"job": name, "threads": threads, "peers": {
+                    notes += notes_of(name, threads, cells, args.precision)
+                    record.append({"job": name, "precision": args.precision, "threads": threads, "peers": {
                         peer: {"seconds": cell.seconds, "runs": cell.runs, "failures": cell.failures}
                         for peer, cell in cells.items()
                     }})  # fmt: skip
@@ -443,13 +472,15 @@ def main():
     about = {
         "cpu": cpu_name(), "cores": os.cpu_count(), "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(), "rounds": args.rounds, "quick": args.quick, "nll": args.nll,
+        "precision": args.precision,
     }  # fmt: skip
     print(", ".join(f"{key} {value}" for key, value in about.items()))
     for peer in args.peers:
         names = [peer, *PEERS[peer].packages.split()]
         print(f"{peer}: {missing.get(peer) or ', '.join(f'{p} {found[peer][1].get(p)}' for p in names)}")
     print()
-    print_table([["job (ms)", "threads", *args.peers, f"fastest peer / {OURS}"], *rows])
+    first = f"job (ms, {args.precision} precision)"
+    print_table([[first, "threads", *args.peers, f"fastest peer / {OURS}"], *rows])
     print("".join(f"\n- {note}" for note in dict.fromkeys(notes)))
     if args.json:
         packages = {peer: environment[1] for peer, environment in found.items()}

@@ -8,6 +8,10 @@ import tf_keras
 BLOCK = 2000  # rows of a prediction: faster than 10 000, and than all at once
 
 
+def floats(name):
+    gpflow.config.set_default_float(getattr(np, name))
+
+
 def compiled(function, job):
     return tf.function(function, jit_compile="jit_compile" in job["way"])
 

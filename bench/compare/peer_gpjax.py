@@ -1,16 +1,17 @@
 """GPJax's models: a jitted function each."""
 
+import equinox as eqx
+import gpjax as gpx
 import jax
-
-jax.config.update("jax_enable_x64", True)
-
-import equinox as eqx  # noqa: E402
-import gpjax as gpx  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
-import numpy as np  # noqa: E402
-import optax  # noqa: E402
+import jax.numpy as jnp
+import numpy as np
+import optax
 
 BLOCK = 2000  # rows of a prediction: faster than 10 000, and than all at once
+
+
+def floats(name):
+    jax.config.update("jax_enable_x64", name == "float64")
 
 
 def prior(d):
@@ -47,7 +48,7 @@ def classifier(d, job, rate):
         prior(d) * gpx.likelihoods.Bernoulli(), jnp.asarray(d.Z)
     )
     # without this, literals in the model have weak types, and the second step compiles once more
-    model = jax.tree.map(lambda a: jax.lax.convert_element_type(a, np.float64), model)
+    model = jax.tree.map(lambda a: jax.lax.convert_element_type(a, d.Z.dtype), model)
     adam = optax.adam(rate)
     state = [model, adam.init(eqx.filter(model, eqx.is_array))]
 

@@ -1,11 +1,16 @@
 """GPyTorch's models, through its standard classes."""
 
 import contextlib
+import sys
 
 import gpytorch
 import torch
 
-torch.set_default_dtype(torch.float64)
+LARGE = "LargeBatchVariationalStrategy"  # not in older versions; made for GPUs
+
+
+def floats(name):
+    torch.set_default_dtype(getattr(torch, name))
 
 
 def setup(d, job):
@@ -39,9 +44,13 @@ class Classification(gpytorch.models.ApproximateGP):
     forward = forward
 
     def __init__(self, d, job):
+        strategy = gpytorch.variational.VariationalStrategy
+        if job["way"] == LARGE:
+            if not hasattr(gpytorch.variational, LARGE):
+                sys.exit(f"GPyTorch {gpytorch.__version__} has no {LARGE}")
+            strategy = getattr(gpytorch.variational, LARGE)
         q = gpytorch.variational.CholeskyVariationalDistribution(len(d.Z))
-        Z = torch.tensor(d.Z)
-        super().__init__(gpytorch.variational.VariationalStrategy(self, Z, q, learn_inducing_locations=True))
+        super().__init__(strategy(self, torch.tensor(d.Z), q, learn_inducing_locations=True))
         self.mean_module, self.covar_module = gpytorch.means.ZeroMean(), setup(d, job)
 
 

@@ -26,6 +26,11 @@ def regression(d, job):
     return lambda: model.elbo_and_gradients()[0]
 
 
+def middle(run):
+    """The middle one of three results."""
+    return sorted((run() for _ in range(3)), key=lambda result: result["seconds"])[1]
+
+
 def svgp(d, job):
     """The steps run inside `optimise`, whose report has their time. It makes whole passes, so it gets
     only as many rows as it is to see; `num_data` is that of all."""
@@ -41,7 +46,7 @@ def svgp(d, job):
         return {"seconds": report["seconds"] / report["iterations"], "calls": steps, **meter.report()}
 
     steps = max(3, math.ceil(job["seconds"] / 3 / per_step(2)["seconds"]))
-    return sorted((per_step(steps) for _ in range(3)), key=lambda result: result["seconds"])[1]
+    return middle(lambda: per_step(steps))
 
 
 def classify(d, job):
@@ -70,20 +75,21 @@ def gplvm_step(d, job):
 
 def deep(d, job):
     """The steps run inside `fit`, whose report has their time."""
+    precision = "mixed" if job["precision"] == "single" else "double"
 
     def per_step(epochs):
         meter = Meter()
         method = f"deep(layers={job['layers']}, kind={job['way'].lower()}, samples=1)"
         model = gp.GPRegressor(
-            method=method, n_inducing=job["m"], batch_size=job["b"], epochs=epochs, natural_rate=0
-        )
+            method=method, n_inducing=job["m"], batch_size=job["b"], epochs=epochs, natural_rate=0, precision=precision
+        )  # fmt: skip
         model.fit(d.X, d.y[:, 0])
         seconds = model.trace_["seconds"][-1]  # since the training began
         return {"seconds": seconds / model.n_iter_, "calls": model.n_iter_, **meter.report()}
 
     steps = len(d.X) // job["b"]
     epochs = max(1, math.ceil(job["seconds"] / steps / per_step(1)["seconds"]))
-    return sorted((per_step(epochs) for _ in range(3)), key=lambda result: result["seconds"])[1]
+    return middle(lambda: per_step(epochs))
 
 
 def predictor(d, job):

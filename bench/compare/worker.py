@@ -5,7 +5,9 @@
 value and gradient and returns the value; `classifier(d, job, rate)`, a training step and a function that
 gives the moments of f at the test rows; `predictor(d, job)`, a function that gives those at the new rows;
 `gplvm_step(d, job)` and `deep_step(d, job)`, an evaluation and a step; `regressor(d, job)`, a trained model: a function that gives mean and variance of y at new rows.
-A function with the name of a job there (`gpr`, `svgp`, `classify`, ...) does the whole job instead.
+A function with the name of a job there (`gpr`, `svgp`, `classify`, ...) does the whole job instead. `floats(name)` is
+called first, with `float64` or, for jobs in single precision, `float32`. sparsegp's are in mixed precision then, in
+`peer_sparsegp_mixed.py`, from float64 arrays.
 """
 
 import csv
@@ -49,7 +51,21 @@ def make_data(path, testdata, *tables):
 
 
 def load(job):
-    """The arrays of a job, the same for every peer. The rows are independent draws, so that the first M
+    """The arrays of a job, the same for every peer, in its floats."""
+    d = arrays(job)
+    for name, value in vars(d).items():
+        if hasattr(value, "astype"):
+            setattr(d, name, value.astype(floats_of(job), copy=False))
+    return d
+
+
+def floats_of(job):
+    """The type of the numbers that a peer is given."""
+    return "float32" if job["precision"] == "single" and job["peer"] != "sparsegp" else "float64"
+
+
+def arrays(job):
+    """These arrays in double precision. The rows are independent draws, so that the first M
     are random ones: the inducing points Z."""
     import numpy as np
 
@@ -223,7 +239,11 @@ def pin(threads):
 def do(job):
     if job["kind"] == "import":
         return imports(job)
-    peer, d, kind = importlib.import_module("peer_" + job["peer"].replace("-", "_")), load(job), job["kind"]
+    mixed = job["peer"] == "sparsegp" and job["precision"] == "single"
+    peer = importlib.import_module("peer_" + job["peer"].replace("-", "_") + "_mixed" * mixed)
+    if hasattr(peer, "floats"):
+        peer.floats(floats_of(job))
+    d, kind = load(job), job["kind"]
     if hasattr(peer, kind):
         return getattr(peer, kind)(d, job)
     if kind == "classify":

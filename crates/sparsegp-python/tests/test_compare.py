@@ -6,9 +6,11 @@ import math
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 REPO = Path(__file__).parents[3]
@@ -22,6 +24,7 @@ SMALL = {
     "predict": {"n": 300, "m": 20, "new": 200},
     "classify": {"way": "TSVGP"},
     "table": {"table": "yacht", "splits": 1},
+    "deep": {"n": 300, "m": 10, "b": 100, "layers": 2, "way": "L"},
 }
 
 
@@ -51,10 +54,11 @@ def run(*arguments):
     return done.stdout
 
 
-def job(data, peer, kind):
+def job(data, peer, kind, precision="double"):
     asked = {
         "peer": peer,
         "kind": kind,
+        "precision": precision,
         "threads": 1,
         "data": str(data),
         "seconds": 0.01,
@@ -64,9 +68,15 @@ def job(data, peer, kind):
     return json.loads(run(json.dumps(asked)).splitlines()[-1].removeprefix("RESULT "))
 
 
-@pytest.mark.parametrize("kind", SMALL)
-def test_jobs_of_ours(data, kind):
-    result = job(data, "sparsegp", kind)
+ASKED = [
+    *((kind, "double") for kind in SMALL),
+    *((kind, "single") for kind in ("sgpr", "svgp", "classify", "deep", "predict")),
+]
+
+
+@pytest.mark.parametrize("kind, precision", ASKED)
+def test_jobs_of_ours(data, kind, precision):
+    result = job(data, "sparsegp", kind, precision)
     assert {"cores", "others"} <= result.keys()
     if kind == "classify":
         seconds, scores = zip(*result["trace"])
@@ -77,8 +87,39 @@ def test_jobs_of_ours(data, kind):
     assert result["seconds"] > 0
     if kind == "table":
         assert len(result["scores"]["RMSE"]) == 1 and result["scores"]["RMSE"][0] < 2
-    elif kind != "svgp":
+    elif kind not in ("svgp", "deep"):
         assert math.isfinite(result["value"])
+
+
+def test_mixed_precision_predicts_the_same_but_for_rounding(data):
+    double, mixed = (job(data, "sparsegp", "predict", p)["value"] for p in ("double", "single"))
+    assert mixed != double and mixed == pytest.approx(double, rel=1e-4)
+
+
+def test_a_fit_that_goes_back_to_double_precision_has_no_number():
+    sys.path.insert(0, str(WORKER.parent))
+    try:
+        with warnings.catch_warnings():
+            mixed = module_of(WORKER.parent / "peer_sparsegp_mixed.py")
+            rows = np.random.default_rng(1).standard_normal((200, 2))
+            d = SimpleNamespace(X=rows, y=rows[:, :1], Z=rows[:50], variance=1.0, noise=1e-8)
+            d.lengthscales = np.full(2, 10.0)
+            with pytest.raises(UserWarning, match="in double precision"):
+                mixed.sgpr(d, {"seconds": 0.01})
+    finally:
+        sys.path.remove(str(WORKER.parent))
+
+
+def test_peers_in_single_precision_are_given_float32(data):
+    worker = module_of(WORKER)
+    asked = {"kind": "sgpr", "data": str(data), "n": 10, "m": 3}
+    for peer, precision, expected in [
+        ("gpjax", "single", "float32"),
+        ("gpjax", "double", "float64"),
+        ("sparsegp", "single", "float64"),
+    ]:
+        d = worker.load({**asked, "peer": peer, "precision": precision})
+        assert {a.dtype.name for a in vars(d).values() if hasattr(a, "dtype")} == {expected}
 
 
 def test_the_meter_counts_this_process_and_not_what_waits():
@@ -125,12 +166,39 @@ def test_values_that_differ_are_told(compare):
         cells[peer].runs[cells[peer].ways[0]] = [(1.0, {"value": value})]
     told = list(compare.notes_of("gpr-2000", 1, cells))
     assert len(told) == 1 and "gpjax: VALUE" in told[0]
+    cells["gpflow"].runs[cells["gpflow"].ways[0]] = [(1.0, {"value": -10.005})]
+    assert len(list(compare.notes_of("gpr-2000", 1, cells))) == 2
+    assert len(list(compare.notes_of("gpr-2000", 1, cells, "single"))) == 1
+
+
+def test_jobs_of_single_precision_are_those_that_ours_has(compare, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["compare.py", "--precision", "single"])
+    args = compare.arguments()
+    assert {name.split("-")[0] for name in args.jobs} == {"sgpr", "svgp", "classify", "deep", "predict"}
+    assert "scikit-learn" not in args.peers and args.without == ["scikit-learn"]
+    monkeypatch.setattr(sys, "argv", ["compare.py", "--precision", "single", "--only", "gpr-*"])
+    with pytest.raises(SystemExit):
+        compare.arguments()
+    assert "no single-precision job" in capsys.readouterr().err
+
+
+def test_a_way_that_is_not_there_is_told_and_the_other_goes_on(compare, monkeypatch, tmp_path):
+    def run(*command, limit, threads):
+        if "LargeBatch" in command[-1]:
+            raise compare.Failure("GPyTorch 1.14 has no LargeBatchVariationalStrategy")
+        return 'RESULT {"seconds": 1.0}'
+
+    monkeypatch.setattr(compare, "run", run)
+    args = SimpleNamespace(peers=["gpytorch"], rounds=2, quick=True, limit=1, nll=0.2, precision="double")
+    cells = compare.measure("svgp-256", 1, {"gpytorch": (tmp_path, {}, 0)}, tmp_path, args)
+    assert cells["gpytorch"].seconds == 1.0 and len(cells["gpytorch"].runs["VariationalStrategy"]) == 2
+    assert "has no Large" in "".join(compare.notes_of("svgp-256", 1, cells))
 
 
 def test_turns_are_told_one_by_one_and_the_table_has_the_median(compare, monkeypatch, capsys, tmp_path):
     results = iter(f'RESULT {{"seconds": {seconds}}}' for seconds in (1.0, 2.0, 9.0))
     monkeypatch.setattr(compare, "run", lambda *command, limit, threads: next(results))
-    args = SimpleNamespace(peers=["sparsegp"], rounds=3, quick=True, limit=1, nll=0.2)
+    args = SimpleNamespace(peers=["sparsegp"], rounds=3, quick=True, limit=1, nll=0.2, precision="double")
     cells = compare.measure("svgp-256", 1, {"sparsegp": (tmp_path, {}, 0)}, tmp_path, args)
     assert cells["sparsegp"].seconds == 2.0
     printed = capsys.readouterr()
