@@ -25,7 +25,17 @@ ESTIMATORS = [
 ]
 SETTINGS = [entry for entry in sparsegp.registry()["settings"] if entry["python"] is not None]
 # what estimators have beside the settings of a fit
-OTHERS = {"standardise", "holidays", "missing", "unknown", "places", "sampling", "online", "verbose", "callback"}
+OTHERS = {
+    "standardise",
+    "holidays",
+    "missing",
+    "unknown",
+    "places",
+    "sampling",
+    "online",
+    "verbose",
+    "callback",
+}
 
 
 def rows(n=40):
