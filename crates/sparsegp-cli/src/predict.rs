@@ -15,7 +15,7 @@ use serde_json::json;
 use sparsegp::data::{Missing, Selected, Table};
 use sparsegp::fit::Fitted;
 use sparsegp::io;
-use sparsegp::linalg::Mat;
+use sparsegp::linalg::{Mat, MatRef};
 use std::path::PathBuf;
 
 const AFTER: &str = "\
@@ -187,13 +187,37 @@ fn in_precision(
     Ok((fitted, if reason.is_none() { asked } else { Precision::Double }))
 }
 
+/// The model, as it reads new rows.
+fn loaded(args: &PredictArgs) -> Result<Fitted> {
+    let mut fitted = args.noisy.of(io::load(&args.model)?)?;
+    fitted.unknown = args.unknown.into();
+    Ok(fitted)
+}
+
+/// What there is to say of the rows of all blocks.
+#[derive(Default)]
+struct Remarks {
+    late: Option<String>,
+    unknown: Vec<usize>,
+}
+
+impl Remarks {
+    fn add(&mut self, fitted: &Fitted, x: MatRef<'_, f64>) {
+        self.late = fitted.calendar_remark(x).or(self.late.take());
+        fitted.count_unknown(x, &mut self.unknown);
+    }
+
+    fn of(self, fitted: &Fitted) -> Vec<String> {
+        self.late.into_iter().chain(fitted.unknown_remark(&self.unknown)).collect()
+    }
+}
+
 /// Runs the command.
 pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
     let path = args.output.as_deref();
     refuse_both_on_stdout(path, context.json(), "predictions")?;
     refuse_overwriting(&args.output, [&args.data, &args.model])?;
-    let mut fitted = args.noisy.of(io::load(&args.model)?)?;
-    fitted.unknown = args.unknown.into();
+    let fitted = loaded(args)?;
     let table = args.table.open_for(&args.data, &fitted)?;
     let selection = fitted.selection_of_new().ids(&args.id);
     let (selection, note) = match args.form.latent {
@@ -216,8 +240,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         true => Some(Gaps::new(args, &form, &table, rows.count_rows()?)?),
         false => None,
     };
-    let (mut done, mut empty, mut late) = (0, 0, None);
-    let mut unknown = Vec::new();
+    let (mut done, mut empty, mut remarks) = (0, 0, Remarks::default());
     for block in blocks.by_ref() {
         let block = match (block, &gaps) {
             // a table without any row to predict
@@ -225,8 +248,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
             (block, _) => block?,
         };
         context.go_on()?;
-        late = fitted.calendar_remark(block.x.as_ref()).or(late);
-        fitted.count_unknown(block.x.as_ref(), &mut unknown);
+        remarks.add(&fitted, block.x.as_ref());
         if done == 0 {
             sink.write(&header).map_err(failed)?;
         }
@@ -249,8 +271,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
         sink.write(&text).map_err(failed)?;
     }
     sink.finish(&name)?;
-    context.warn(late.as_slice());
-    context.warn(fitted.unknown_remark(&unknown).as_slice());
+    context.warn(&remarks.of(&fitted));
     if empty > 0 {
         context.warn(&[format!(
             "{} with missing numbers: their predictions are empty",

@@ -1,15 +1,14 @@
 //! A fitted model.
 
 use crate::arrays::{Matrix, matrix, owned, stack, vector};
-use crate::errors::{exception, in_python};
+use crate::columns;
+use crate::errors::exception;
 use crate::pool::unlocked;
 use crate::room::room;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
-use sparsegp::data::Unknown;
 use sparsegp::engine::Cpu;
 use sparsegp::fit::Of;
 use sparsegp::fit::quality::QualityOptions;
@@ -107,16 +106,7 @@ impl Fitted {
         new: bool,
         ignore: bool,
     ) -> PyResult<Vec<Vec<f64>>> {
-        let at = self.inner.columns.iter().position(|own| own.name == column);
-        let at = at.ok_or_else(|| PyValueError::new_err(format!("no column `{column}`")))?;
-        let own = if new { self.inner.column_of_new(at) } else { self.inner.columns[at].clone() };
-        let own = if new && ignore { own.with_unknown(Unknown::Ignore) } else { own };
-        let numbers = |(row, cell): (usize, &String)| {
-            let refuse =
-                |reason: String| format!("row {row}, column `{column}`: {}", in_python(&reason));
-            own.numbers(cell).map_err(|reason| PyValueError::new_err(refuse(reason)))
-        };
-        cells.iter().enumerate().map(numbers).collect()
+        columns::encoded(&self.inner, column, &cells, new.then_some(ignore))
     }
 
     /// The model for rows that have, after their inputs, the standard deviations of these inputs, given by place with a name.
@@ -126,20 +116,9 @@ impl Fitted {
         fitted.map(Self::new).map_err(exception)
     }
 
-    /// What to say of rows after the last holiday that the model knows.
-    fn calendar_remark(&self, x: PyReadonlyArray2<'_, f64>) -> Option<String> {
-        let known = self.inner.columns.iter().any(|own| own.encoding.holidays().is_some());
-        known.then(|| self.inner.calendar_remark(owned(&x).as_ref())).flatten()
-    }
-
-    /// What to say of rows with categories that no training row had.
-    fn unknown_remark(&self, x: PyReadonlyArray2<'_, f64>) -> Option<String> {
-        let mut cells = Vec::new();
-        let some = self.inner.columns.iter().any(|own| own.encoding.categories().is_some());
-        if some {
-            self.inner.count_unknown(owned(&x).as_ref(), &mut cells);
-        }
-        self.inner.unknown_remark(&cells)
+    /// What to say of rows after the last holiday that the model knows, and of categories that no training row had.
+    fn remarks(&self, x: PyReadonlyArray2<'_, f64>) -> Vec<String> {
+        columns::remarks(&self.inner, owned(&x).as_ref())
     }
 
     /// Refuses a model without predictions in mixed precision.

@@ -6,6 +6,7 @@
 
 mod arrays;
 mod bayesopt;
+mod columns;
 mod custom;
 mod density;
 mod errors;

@@ -1,6 +1,7 @@
 //! Rows in other processes: what a process with some of them does, and the fit that asks them.
 
 use crate::arrays::{array, matrix, owned, vector};
+use crate::columns;
 use crate::errors::{exception, read_json};
 use crate::fit::{Columns, head, likelihood, reply, scaled, scaling};
 use crate::fitted::Fitted;
@@ -203,11 +204,7 @@ pub fn preparation<'py>(
 #[pyfunction]
 pub fn encoded(column: &str, cells: Vec<String>) -> PyResult<Vec<Vec<f64>>> {
     let own: InputColumn = read_json(column)?;
-    let numbers = |(row, cell): (usize, &String)| {
-        let refuse = |reason| format!("row {row}, column `{}`: {reason}", own.name);
-        own.numbers(cell).map_err(|reason| PyValueError::new_err(refuse(reason)))
-    };
-    cells.iter().enumerate().map(numbers).collect()
+    columns::numbers(&own, &cells)
 }
 
 /// Fits a model to rows in shards of these sizes. `round` sends a request to all of them and returns the sum of their answers,

@@ -1,10 +1,12 @@
 //! What every way of fitting looks at before its first iteration and at its end: here, so that none forgets it.
 
+mod worse;
+
 use super::checks::{check_fits, check_rows, check_targets, decades, few_decide, many_classes};
 use super::fitted::Fitted;
 use super::likelihood::likelihood_for;
 use super::sample::sample_rows;
-use super::{Dataset, FitOptions, KEPT_NUMBERS, collapse, series, sizes, worse};
+use super::{Dataset, FitOptions, KEPT_NUMBERS, collapse, series, sizes};
 use crate::data::{Classes, InMemory};
 use crate::error::{Error, Result};
 use crate::likelihoods::Likelihood;

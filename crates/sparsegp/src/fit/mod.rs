@@ -67,7 +67,6 @@ mod units;
 mod update;
 mod weights;
 mod window;
-mod worse;
 
 use again::Again;
 pub use averaging::{FEW, Hyperparameters};

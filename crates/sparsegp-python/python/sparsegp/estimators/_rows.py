@@ -169,9 +169,8 @@ class Rows(Parameters):
     ) -> tuple[_core.Fitted, Array]:
         """What predicts at these rows, and the rows as it takes them; means alone have no products in another precision."""
         x = self._inputs(X)
-        for remark in (self.fitted_.calendar_remark(x), self.fitted_.unknown_remark(x)):
-            if remark is not None:
-                warnings.warn(remark, UserWarning, stacklevel=level_of_caller())
+        for remark in self.fitted_.remarks(x):
+            warnings.warn(remark, UserWarning, stacklevel=level_of_caller())
         if precision not in ("double", "mixed"):
             raise ValueError(f"precision is {precision!r}; it must be 'double' or 'mixed'")
         own = dict(self._about["input_sd"])

@@ -1,8 +1,8 @@
 //! Whether a model says less of the rows that it learnt from than a constant does.
 
-use super::beginning::targets_of;
 use crate::data::InMemory;
 use crate::error::Result;
+use crate::fit::beginning::targets_of;
 use crate::likelihoods::{Likelihood, Support, Target};
 use crate::linalg::column;
 use crate::model::Posterior;
