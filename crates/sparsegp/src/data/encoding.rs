@@ -44,7 +44,7 @@ pub enum Encoding {
 #[serde(rename_all = "kebab-case")]
 pub enum Unknown {
     /// They are refused, unless all kernels that read the column know groups of no training row
-    /// ([`Kernel::open_labels`](crate::Kernel::open_labels)).
+    /// ([`Kernel::open_labels`](crate::kernels::Kernel::open_labels)).
     #[default]
     Refuse,
     /// In columns with an input for each category they are taken for one more category, which is as far from the others as these
