@@ -259,7 +259,7 @@ class Peer(NamedTuple):
 OWN = ("sparsegp", ("sparsegp",))
 LEARN = ("scikit-learn", ("sklearn.ensemble", "sklearn.gaussian_process", "sklearn.linear_model"))
 PEERS = {
-    "sparsegp": Peer(sparsegp, *OWN, "all defaults but `unknown=\"ignore\"`"),
+    "sparsegp": Peer(sparsegp, *OWN, 'all defaults but `unknown="ignore"`'),
     "sparsegp-rbf": Peer(sparsegp_rbf, *OWN, "the kernel `rbf`, all else by default"),
     "hgb": Peer(hgb, *LEARN, "HistGradientBoosting, with quantile models for the interval"),
     "lightgbm": Peer(lightgbm, "lightgbm", ("lightgbm",), "with quantile models for the interval"),
