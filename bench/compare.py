@@ -41,7 +41,7 @@ How: every measurement is a process of its own, pinned to as many cores as it ha
 (which compiles, where a peer compiles) and calls for two seconds and at least five times, but for no
 longer than 20 seconds; its result is the median. The peers take turns, for --rounds rounds, and the table
 has the median over the rounds. Where a peer can do a job in several ways (such as with and without
-`jit_compile`), the first round tries each and the fastest goes on. A way that the installed version lacks,
+`jit_compile`), the first round tries each and the others take the fastest. A way that the installed version lacks,
 such as `LargeBatchVariationalStrategy` of older GPyTorch for svgp-M, is left out and named below the table.
 Values are compared too: a bound, a likelihood or a prediction that differs from ours by more than 1e-4 of
 itself is named there.
@@ -50,7 +50,7 @@ With --precision single the peers do the same jobs in float32, data and hyperpar
 sparsegp in mixed precision (docs/guide/precision.md). These are the jobs that it has so: sgpr-M, svgp-M,
 classify, deep-L and predict-100k; scikit-learn, without float32, is left out. Only sparsegp's estimators
 have mixed precision, so that its steps are timed inside fit(); where they go back to double precision,
-there is no number. `classify` is the job with a score that everyone has to reach; for sparsegp its clock
+the table has no number. `classify` is the job with a score that everyone has to reach; for sparsegp its clock
 has the whole of fit() then, for k iterations too. Values may differ by 1e-3 of themselves; sparsegp's of
 sgpr-M is the bound in double precision. A run is of one precision, which its table and its JSON name.
 

@@ -166,6 +166,12 @@ def failures(results):
     return "".join(f"- {peer}: {what}, in {', '.join(where)}\n" for (peer, what), where in found.items())
 
 
+def scale(results):
+    """The options by which the results come."""
+    rows, splits = max(own["most"] for own in results), 1 + max(own["split"] for own in results)
+    return f"These are the results of `python bench/against.py --rows {rows} --splits {splits}`.\n"
+
+
 def page(stored):
     """The page, in Markdown."""
     results, versions = stored["results"], stored["versions"]
@@ -174,7 +180,7 @@ def page(stored):
     for name, (package, about) in stored["peers"].items():
         if name in there:
             rows.append([name, f"{package} {versions[package] or ''}", about])
-    parts = [INTRO, markdown(rows)]
+    parts = [INTRO, markdown(rows), scale(results)]
     if missing := [name for name, (package, _) in stored["peers"].items() if not versions[package]]:
         parts.append(f"Left out, because they did not install: {', '.join(missing)}.\n")
     for kind, scores in SCORES.items():

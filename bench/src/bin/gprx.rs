@@ -3,7 +3,7 @@
 //! Medians of the time of the evidence with its gradient in all hyperparameters: exact, and the bound of Titsias (2009) with
 //! inducing points that stay where they are; and of means and variances of 10 000 rows by the latter. One kernel (`rbf`, 8 inputs
 //! with a lengthscale each), the same rows, points and hyperparameters. Beside each precision of `gprx` how far its value is
-//! from ours in double precision, in nats a row, or its standard deviations, as a share.
+//! from ours in double precision, in nats, or its standard deviations, as a share.
 
 use gprx::kernel::{ConstantKernel, KernelSpec, RbfArdKernel};
 use gprx::{DoublePrecision, Fixed, FixedInducing, GaussianLikelihood, Gpr, Sgpr};
@@ -137,8 +137,6 @@ fn exact(n: usize) {
         evidence!("gprx, mixed", peer!(MixedPrecision)),
         evidence!("gprx, single", peer!(SinglePrecision)),
     ];
-    let rows = n as f64;
-    println!("values apart are of {rows} rows together");
     compare(&format!("exact, N = {n:5}         "), jobs, 5, |a, b| (a[0] - b[0]).abs());
 }
 

@@ -35,6 +35,12 @@ pub fn encoded(
     }
 }
 
+/// Whether there may be something to say of rows.
+pub fn may_remark(fitted: &Fitted) -> bool {
+    let encodings = || fitted.columns.iter().map(|own| &own.encoding);
+    encodings().any(|own| own.holidays().is_some() || own.categories().is_some())
+}
+
 /// What to say of rows after the last holiday that a model knows, and of categories that no training row had.
 pub fn remarks(fitted: &Fitted, x: MatRef<'_, f64>) -> Vec<String> {
     let mut cells = Vec::new();

@@ -118,7 +118,11 @@ impl Fitted {
 
     /// What to say of rows after the last holiday that the model knows, and of categories that no training row had.
     fn remarks(&self, x: PyReadonlyArray2<'_, f64>) -> Vec<String> {
-        columns::remarks(&self.inner, owned(&x).as_ref())
+        // the rows are copied for those who may have something to say only
+        match columns::may_remark(&self.inner) {
+            true => columns::remarks(&self.inner, owned(&x).as_ref()),
+            false => Vec::new(),
+        }
     }
 
     /// Refuses a model without predictions in mixed precision.

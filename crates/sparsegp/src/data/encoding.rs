@@ -260,7 +260,7 @@ impl Categories {
             .or_else(|| with_exponent(self.labels.iter().map(String::as_str), label))
     }
 
-    /// Returns the value of all inputs of a column with one for each of K ≥ 3 categories, for a category that has none:
+    /// Returns the value of all inputs of a column with one for each of K ≠ 2 categories, for a category that has none:
     /// $(1-\sqrt{1+K})/K$. So it is $\sqrt2$ away from every category, as these are from each other. Two categories share one
     /// input, on which no place is as far from both: ½ there.
     pub fn apart(&self) -> f64 {

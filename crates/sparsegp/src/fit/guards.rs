@@ -93,23 +93,22 @@ pub(super) fn at_the_end(
 ) -> Result<Fitted> {
     let Some(report) = &fitted.report else { return Ok(fitted) };
     let mut said = remarks(&fitted.model, &fitted.posterior, report);
-    if report.iterations > 0 && dataset.source.sharded().is_none() {
+    // every row of a chain is predicted by each of its draws
+    let chain = fitted.model.method.sampler().is_some();
+    if report.iterations > 0 && dataset.source.sharded().is_none() && !(seen && chain) {
         let exact = fitted.posterior.clone().without_input_deviations();
         let (model, likelihood) = (&fitted.model, &*fitted.model.likelihood);
-        let sample = |rows: usize| sample_rows(&*dataset.source, rows, options.seed);
+        let count = if seen { worse::ROWS } else { ROWS };
+        let rows = sample_rows(&*dataset.source, count, options.seed)?;
+        // a value far away hides every trend
+        let rows = dataset.drawn_in(&rows, likelihood);
         if !seen {
-            let rows = sample(ROWS)?;
-            // a value far away hides every trend
-            let rows = dataset.drawn_in(&rows, likelihood);
             let mean = collapse::means(&exact, &rows)?;
             if collapse::misses_a_trend(model, &mean, &rows) {
                 said.push(collapse::constant(model).into());
             }
         }
-        // every row of a chain is predicted by each of its draws
-        if model.method.sampler().is_none() {
-            let rows = sample(worse::ROWS)?;
-            let rows = dataset.drawn_in(&rows, likelihood);
+        if !chain {
             said.extend(worse::than_a_constant(&exact, likelihood, &rows)?.map(worse::text));
         }
     }

@@ -143,8 +143,10 @@ impl Fitted {
         for (column, cells) in self.columns.iter().zip(cells) {
             let inputs = first..first + column.input_names().len();
             first = inputs.end;
-            let own = |i: usize| inputs.clone().map(|q| x[(i, q)]).collect::<Vec<f64>>();
-            *cells += (0..x.nrows()).filter(|i| column.is_unknown(&own(*i))).count();
+            if column.encoding.categories().is_some() {
+                let own = |i: usize| inputs.clone().map(|q| x[(i, q)]).collect::<Vec<f64>>();
+                *cells += (0..x.nrows()).filter(|i| column.is_unknown(&own(*i))).count();
+            }
         }
     }
 
