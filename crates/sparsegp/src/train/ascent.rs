@@ -12,7 +12,7 @@ use crate::inverse_free::SolverOptions;
 use crate::methods::{Diagnostics, QSteps, Uncollapsed};
 use crate::model::Model;
 use crate::model::hyperparameters;
-use crate::optim::{AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status};
+use crate::optim::{Adam, AnyOptimiser, Lbfgs, LbfgsOptions, Objective, Optimiser, Status, Step};
 use crate::variational::Variational;
 
 struct Negated<'a> {
@@ -97,6 +97,30 @@ impl Negated<'_> {
     }
 }
 
+impl Negated<'_> {
+    /// Goes to the best point evaluated. Returns the objective there.
+    fn end(&mut self) -> Result<f64> {
+        let Some((best, value)) = self.best.take() else {
+            // no iteration was allowed: the parameters stay as they are, to the bit
+            if self.observer.interrupted() {
+                return Err(Error::Interrupted);
+            }
+            self.evaluations += 1;
+            let (evaluation, _) = self.model.evaluate_free(self.engine, self.data)?;
+            self.diagnostics = evaluation.diagnostics;
+            return Ok(evaluation.value);
+        };
+        self.back_to(&best);
+        settle(self.model)?;
+        let barrier = match self.barrier {
+            Some(barrier) => barrier,
+            // another run climbed there
+            None => self.model.climb_free(self.engine, self.data)?.2,
+        };
+        Ok(barrier - value)
+    }
+}
+
 impl Objective for Negated<'_> {
     fn dim(&self) -> usize {
         self.model.free_count()
@@ -158,7 +182,7 @@ pub(super) fn terms(data: &dyn Source) -> f64 {
 /// gradient leads back.
 const LARGEST_MOVE: f64 = 1.0;
 
-/// [`super::train`] for what the optimiser sees alone: sites stay, or follow as the profile says.
+/// [`super::train`] for what the optimiser sees only: sites stay, or follow as the profile says.
 pub(super) fn ascend(
     model: &mut Model,
     engine: &dyn Engine,
@@ -168,17 +192,16 @@ pub(super) fn ascend(
     mut going: GoingOn<'_>,
     observer: &mut dyn Observer,
 ) -> Result<TrainReport> {
-    let mut start = Clock::default();
     let free = model.free_values();
     let (variables, x0) = Variables::all(model, data, &options.optimiser)?;
-    let mut optimiser = match &options.optimiser {
+    let optimiser = match &options.optimiser {
         OptimiserKind::Lbfgs(o) => {
             let largest_move = o.largest_move.or(Some(LARGEST_MOVE));
             AnyOptimiser::Lbfgs(Lbfgs::new(x0, LbfgsOptions { largest_move, ..o.clone() }))
         }
-        OptimiserKind::Adam(o) => AnyOptimiser::Adam(crate::optim::Adam::new(x0, o.clone())),
+        OptimiserKind::Adam(o) => AnyOptimiser::Adam(Adam::new(x0, o.clone())),
     };
-    let mut objective = Negated {
+    let objective = Negated {
         variables,
         terms: terms(data),
         model,
@@ -192,51 +215,99 @@ pub(super) fn ascend(
         barrier: None,
         profile,
     };
-    let mut trace = Vec::new();
-    if let Some(place) = going.resume.take() {
+    let resume = going.resume.take();
+    let keeper = Keeper::new(going, options.checkpoint_seconds);
+    let start = Clock::default();
+    let mut way = Way { objective, optimiser, free, trace: Vec::new(), start, keeper };
+    if let Some(place) = resume {
+        way.resume(place)?;
+    }
+    let (stopped, converged) = loop {
+        if let Some(end) = way.iterate(options.max_iterations)? {
+            break end;
+        }
+    };
+    way.end(stopped, converged)
+}
+
+/// Why a way ends, and whether it has converged.
+type End = (String, bool);
+
+/// The way of an optimiser.
+struct Way<'a, 'k> {
+    objective: Negated<'a>,
+    optimiser: AnyOptimiser,
+    /// Free values where it began.
+    free: Vec<f64>,
+    trace: Vec<TracePoint>,
+    start: Clock,
+    keeper: Keeper<'k>,
+}
+
+impl Way<'_, '_> {
+    /// Continues from a checkpoint.
+    fn resume(&mut self, place: Place) -> Result<()> {
         let Place::Ascent(place) = place else { return Err(going_on::another()) };
         let place = *place;
-        if [place.optimiser.x().len(), place.scales.len()] != [optimiser.x().len(); 2] {
+        if [place.optimiser.x().len(), place.scales.len()] != [self.optimiser.x().len(); 2] {
             return Err(going_on::another());
         }
-        optimiser = place.optimiser;
-        let variables = objective.variables.with_scales(place.scales);
-        objective.variables = variables.ok_or_else(going_on::another)?;
-        (objective.best, objective.evaluations) = (place.best, place.evaluations);
-        (objective.failures, objective.diagnostics) = (place.failures, place.diagnostics);
-        (trace, start) = (place.trace, Clock::after(place.seconds));
+        self.optimiser = place.optimiser;
+        let variables = self.objective.variables.clone().with_scales(place.scales);
+        self.objective.variables = variables.ok_or_else(going_on::another)?;
+        (self.objective.best, self.objective.evaluations) = (place.best, place.evaluations);
+        (self.objective.failures, self.objective.diagnostics) = (place.failures, place.diagnostics);
+        (self.trace, self.start) = (place.trace, Clock::after(place.seconds));
+        Ok(())
     }
-    let mut keeper = Keeper::new(going, options.checkpoint_seconds);
-    let mut converged = false;
-    let stopped = loop {
+
+    /// Makes an iteration, unless the way has ended before. Returns why it ends there.
+    fn iterate(&mut self, most: usize) -> Result<Option<End>> {
         // of a training that had ended
-        if optimiser.status().is_final() {
-            converged = matches!(optimiser.status(), Status::Converged(_));
-            break optimiser.status().to_string();
+        let status = self.optimiser.status();
+        if status.is_final() {
+            return Ok(Some((status.to_string(), matches!(status, Status::Converged(_)))));
         }
-        if optimiser.iterations() >= options.max_iterations {
-            break format!(
-                "stopped after {} iterations, the most allowed; it may improve with more",
-                options.max_iterations
+        if self.optimiser.iterations() >= most {
+            let text = format!(
+                "stopped after {most} iterations, the most allowed; it may improve with more"
             );
+            return Ok(Some((text, false)));
         }
-        let step = match optimiser.step(&mut objective) {
+        let step = match self.optimiser.step(&mut self.objective) {
             Ok(step) => step,
-            Err(Error::Interrupted) if objective.best.is_some() => {
-                break "interrupted; the best parameters found are kept".into();
+            Err(Error::Interrupted) if self.objective.best.is_some() => {
+                return Ok(Some(("interrupted; the best parameters found are kept".into(), false)));
             }
             Err(error) => {
-                match objective.best.take() {
-                    Some((best, _)) => objective.back_to(&best),
-                    None => objective.model.set_free_values(&free),
+                match self.objective.best.take() {
+                    Some((best, _)) => self.objective.back_to(&best),
+                    None => self.objective.model.set_free_values(&self.free),
                 }
                 return Err(error);
             }
         };
-        if let Some((best, _)) = optimiser.best() {
-            objective.back_to(best);
+        if let Some((best, _)) = self.optimiser.best() {
+            self.objective.back_to(best);
         }
-        let point = TracePoint {
+        let point = self.point(&step);
+        let flow = self.objective.observer.event(Event::Iteration(&point));
+        self.trace.push(point);
+        let Self { objective, optimiser, trace, start, keeper, .. } = self;
+        keeper.look(objective.model, || objective.place(optimiser, start.seconds(), trace))?;
+        Ok(match step.status {
+            Status::Running if flow.is_break() => {
+                Some(("stopped early; the best parameters found are kept".into(), false))
+            }
+            Status::Running => None,
+            status => Some((status.to_string(), matches!(status, Status::Converged(_)))),
+        })
+    }
+
+    /// The point of the trace after a step.
+    fn point(&self, step: &Step) -> TracePoint {
+        let Self { objective, optimiser, .. } = self;
+        TracePoint {
             iteration: optimiser.iterations(),
             evaluations: objective.evaluations,
             objective: -step.value,
@@ -248,58 +319,27 @@ pub(super) fn ascend(
                 }
                 _ => step.gradient_norm,
             },
-            seconds: start.seconds(),
+            seconds: self.start.seconds(),
             parameters: hyperparameters(objective.model),
             held_out: None,
-        };
-        let flow = objective.observer.event(Event::Iteration(&point));
-        trace.push(point);
-        keeper.look(objective.model, || objective.place(&optimiser, start.seconds(), &trace))?;
-        match step.status {
-            Status::Running => {}
-            Status::Converged(_) => {
-                converged = true;
-                break step.status.to_string();
-            }
-            Status::Stalled(_) => break step.status.to_string(),
         }
-        if flow.is_break() {
-            break "stopped early; the best parameters found are kept".into();
-        }
-    };
-    keeper.finish()?;
-    let objective_value = match objective.best.take() {
-        Some((best, value)) => {
-            objective.back_to(&best);
-            settle(objective.model)?;
-            let barrier = match objective.barrier {
-                Some(barrier) => barrier,
-                // another run climbed there
-                None => objective.model.climb_free(engine, data)?.2,
-            };
-            barrier - value
-        }
-        // no iteration was allowed: the parameters stay as they are, to the bit
-        None => {
-            if objective.observer.interrupted() {
-                return Err(Error::Interrupted);
-            }
-            objective.evaluations += 1;
-            let (evaluation, _) = objective.model.evaluate_free(engine, data)?;
-            objective.diagnostics = evaluation.diagnostics;
-            evaluation.value
-        }
-    };
-    Ok(TrainReport {
-        stopped,
-        converged,
-        iterations: optimiser.iterations(),
-        evaluations: objective.evaluations,
-        failures: objective.failures,
-        objective: objective_value,
-        seconds: start.seconds(),
-        diagnostics: objective.diagnostics,
-        trace,
-        ..TrainReport::default()
-    })
+    }
+
+    /// Goes to the best point, and reports.
+    fn end(mut self, stopped: String, converged: bool) -> Result<TrainReport> {
+        self.keeper.finish()?;
+        let objective_value = self.objective.end()?;
+        Ok(TrainReport {
+            stopped,
+            converged,
+            iterations: self.optimiser.iterations(),
+            evaluations: self.objective.evaluations,
+            failures: self.objective.failures,
+            objective: objective_value,
+            seconds: self.start.seconds(),
+            diagnostics: self.objective.diagnostics,
+            trace: self.trace,
+            ..TrainReport::default()
+        })
+    }
 }

@@ -181,19 +181,6 @@ fn joint_optimiser(
     }
 }
 
-/// Looks at the bound where q stands.
-fn look_again(
-    model: &Model,
-    engine: &dyn Engine,
-    data: &dyn Source,
-    steps: &mut dyn QSteps,
-    state: &mut Rounds,
-) -> Result<()> {
-    state.value = steps.value(model, engine, data)? + model.log_prior();
-    state.diagnostics = steps.diagnostics();
-    Ok(())
-}
-
 /// Maximises over sites and all else in turn, then together; the last phase is one of sites.
 ///
 /// # Errors
@@ -206,177 +193,287 @@ pub(super) fn train_em(
     mut going: GoingOn<'_>,
     observer: &mut dyn Observer,
 ) -> Result<TrainReport> {
-    let mut start = Clock::default();
-    let mut steps = q_steps(model)?;
-    let steps = &mut *steps;
-    let em = &options.em;
+    let start = Clock::default();
+    let steps = q_steps(model)?;
     if observer.interrupted() {
         return Err(Error::Interrupted);
     }
-    let mut state = Rounds::default();
-    match going.resume.take() {
+    let resume = going.resume.take();
+    let keeper = Keeper::new(going, options.checkpoint_seconds);
+    let state = Rounds::default();
+    let ends = Ends::of(options);
+    let mut turns =
+        Turns { model, engine, data, options, ends, steps, observer, state, start, keeper };
+    match resume {
         None => {
-            (state.value, state.evaluations) = e_steps(model, engine, data, em, steps, observer)?;
-            state.diagnostics = steps.diagnostics();
+            let (value, passes) = turns.e_steps()?;
+            (turns.state.value, turns.state.evaluations) = (value, passes);
         }
         Some(Place::Rounds(rounds)) => {
-            state = rounds;
-            let within = state.ascent.as_ref().map_or(0.0, |ascent| ascent.seconds);
-            start = Clock::after(state.seconds + within);
+            let within = rounds.ascent.as_ref().map_or(0.0, |ascent| ascent.seconds);
+            turns.start = Clock::after(rounds.seconds + within);
+            turns.state = rounds;
         }
         Some(_) => return Err(going_on::another()),
     }
-    let plateau = match &options.optimiser {
-        OptimiserKind::Lbfgs(o) => o.plateau.unwrap_or(LbfgsOptions::plateau(em.tolerance)),
-        OptimiserKind::Adam(_) => LbfgsOptions::plateau(em.tolerance),
-    };
-    // nats per target that a step of q may promise at the end
-    let (promised, to_settle) = match &options.optimiser {
-        OptimiserKind::Lbfgs(LbfgsOptions { plateau: None, objective_tolerance, .. }) => {
-            (*objective_tolerance, MOST_TO_SETTLE)
-        }
-        _ => (plateau.tolerance, em.e_steps),
-    };
-    let promised = promised.max(ROUNDING);
-    let mut keeper = Keeper::new(going, options.checkpoint_seconds);
     let (stopped, converged) = loop {
+        if let Some(end) = turns.round()? {
+            break end;
+        }
+    };
+    turns.end(stopped, converged)
+}
+
+/// Why rounds end, and whether they have converged.
+type End = (String, bool);
+
+/// What counts as the end.
+#[derive(Clone, Copy)]
+struct Ends {
+    plateau: Plateau,
+    /// Nats per target that a step of q may promise.
+    promised: f64,
+    /// Most passes to settle q.
+    to_settle: usize,
+}
+
+impl Ends {
+    fn of(options: &TrainOptions) -> Self {
+        let em = &options.em;
+        let plateau = match &options.optimiser {
+            OptimiserKind::Lbfgs(o) => o.plateau.unwrap_or(LbfgsOptions::plateau(em.tolerance)),
+            OptimiserKind::Adam(_) => LbfgsOptions::plateau(em.tolerance),
+        };
+        let (promised, to_settle) = match &options.optimiser {
+            OptimiserKind::Lbfgs(LbfgsOptions { plateau: None, objective_tolerance, .. }) => {
+                (*objective_tolerance, MOST_TO_SETTLE)
+            }
+            _ => (plateau.tolerance, em.e_steps),
+        };
+        Self { plateau, promised: promised.max(ROUNDING), to_settle }
+    }
+}
+
+/// Rounds of steps of q and iterations of the optimiser.
+struct Turns<'a, 'k> {
+    model: &'a mut Model,
+    engine: &'a dyn Engine,
+    data: &'a dyn Source,
+    options: &'a TrainOptions,
+    ends: Ends,
+    steps: Box<dyn QSteps>,
+    observer: &'a mut dyn Observer,
+    state: Rounds,
+    start: Clock,
+    keeper: Keeper<'k>,
+}
+
+/// What the optimiser did in a round.
+struct Climb {
+    report: TrainReport,
+    /// Whether it climbed the bound at the best sites.
+    joint: bool,
+    /// Whether somebody stopped it.
+    stopped: bool,
+    /// Iterations that were left before.
+    left: usize,
+}
+
+impl Turns<'_, '_> {
+    /// Makes a round, unless they have ended before. Returns why they end there.
+    fn round(&mut self) -> Result<Option<End>> {
+        if let Some(end) = self.ended()? {
+            return Ok(Some(end));
+        }
+        let climb = match self.climb() {
+            // before there was a first value: all is as it was after the last round
+            Err(Error::Interrupted) => return Ok(Some(interrupted())),
+            climb => climb?,
+        };
+        if self.observer.interrupted() {
+            self.look_again()?;
+            return Ok(Some(interrupted()));
+        }
+        let (now, passes) = self.e_steps()?;
+        self.state.evaluations += passes;
+        let rise = now - self.state.value;
+        let small = rise <= self.slight(now);
+        let was_small = std::mem::replace(&mut self.state.small, small);
+        self.state.value = now;
+        // a phase without an iteration has converged; q may still gain
+        let stalled = climb.report.iterations == 0;
+        let ended = if climb.joint && climb.report.converged {
+            Some(climb.report.stopped.clone())
+        } else {
+            (stalled || (small && was_small))
+                .then(|| format!("converged: a round raised the bound by {rise:.2e}"))
+        };
+        if let Some(text) = ended.filter(|_| !climb.stopped && !self.observer.interrupted()) {
+            match self.settle(text) {
+                Err(Error::Interrupted) => {
+                    // q stands where it came last
+                    self.look_again()?;
+                    return Ok(None);
+                }
+                settled => settled?,
+            }
+        }
+        if climb.stopped {
+            // a round that was cut short is not a place to resume from
+            return Ok(Some(("stopped early; the best parameters found are kept".into(), false)));
+        }
+        if self.observer.interrupted() {
+            // nor is one whose steps of q were
+            return Ok(None);
+        }
+        if climb.joint && !climb.report.converged {
+            if climb.report.iterations >= climb.left {
+                // the checkpoint within this climb is the one to resume from
+                return Ok(None);
+            }
+            self.state.stuck = true;
+        }
+        self.state.seconds = self.start.seconds();
+        let Self { model, state, keeper, .. } = self;
+        keeper.look(model, || Place::Rounds(state.clone()))?;
+        Ok(None)
+    }
+
+    /// Returns why the rounds have ended, if they have.
+    fn ended(&mut self) -> Result<Option<End>> {
         // of a training that had ended
-        if let Some(text) = state.converged.take() {
-            break (text, true);
+        if let Some(text) = self.state.converged.take() {
+            return Ok(Some((text, true)));
         }
-        if let Some(text) = state.failed.take() {
-            break (text, false);
+        if let Some(text) = self.state.failed.take() {
+            return Ok(Some((text, false)));
         }
-        if state.iterations >= options.max_iterations {
+        if self.state.iterations >= self.options.max_iterations {
             let text = format!(
                 "stopped after {} iterations, the most allowed; it may improve with more",
-                state.iterations
+                self.state.iterations
             );
-            break (text, false);
+            return Ok(Some((text, false)));
         }
-        if observer.interrupted() {
-            if state.ascent.is_some() {
-                // gone on from a checkpoint within a climb, which is higher than its round began
-                look_again(model, engine, data, steps, &mut state)?;
+        if self.observer.interrupted() {
+            if self.state.ascent.is_some() {
+                // resumed from a checkpoint within a climb, which is higher than its round began
+                self.look_again()?;
             }
-            break ("interrupted; the best parameters found are kept".into(), false);
+            return Ok(Some(interrupted()));
         }
+        Ok(None)
+    }
+
+    /// Climbs by the optimiser, at fixed sites or with them.
+    fn climb(&mut self) -> Result<Climb> {
+        let Self { model, engine, data, options, ends, steps, observer, state, start, keeper } =
+            self;
         let left = options.max_iterations - state.iterations;
-        let joint = joint_optimiser(options, plateau, &state);
+        let joint = joint_optimiser(options, ends.plateau, state);
         let mut counting = Counting {
-            inner: observer,
+            inner: &mut **observer,
             iterations: state.iterations,
             evaluations: state.evaluations,
             seconds: if state.ascent.is_some() { state.seconds } else { start.seconds() },
             stopped: false,
         };
         let is_joint = joint.is_some();
-        let moved = match joint {
+        let report = match joint {
             Some(optimiser) => {
                 let inner = TrainOptions { optimiser, max_iterations: left, ..options.clone() };
                 state.seconds = counting.seconds;
-                let profile = Profile::new(em, steps);
+                let profile = Profile::new(&options.em, &mut **steps);
                 let resume = state.ascent.take().map(Place::Ascent);
-                keeper.within(&state, resume, |going| {
-                    ascend(model, engine, data, &inner, Some(profile), going, &mut counting)
+                keeper.within(state, resume, |going| {
+                    ascend(model, *engine, *data, &inner, Some(profile), going, &mut counting)
                 })
             }
             None => {
-                let max_iterations = em.m_steps.min(left);
+                let max_iterations = options.em.m_steps.min(left);
                 let inner = TrainOptions { max_iterations, ..options.clone() };
-                ascend(model, engine, data, &inner, None, GoingOn::default(), &mut counting)
+                ascend(model, *engine, *data, &inner, None, GoingOn::default(), &mut counting)
             }
-        };
-        let report = match moved {
-            // before there was a first value: all is as it was after the last round
-            Err(Error::Interrupted) => {
-                break ("interrupted; the best parameters found are kept".into(), false);
-            }
-            moved => moved?,
-        };
+        }?;
         state.trace.extend(report.trace.iter().map(|point| counting.count(point)));
-        let was_stopped = counting.stopped;
         state.iterations += report.iterations;
         state.evaluations += report.evaluations;
         state.failures += report.failures;
         state.rounds += 1;
-        // a phase without an iteration has converged; q may still gain
-        let stalled = report.iterations == 0;
-        if observer.interrupted() {
-            look_again(model, engine, data, steps, &mut state)?;
-            break ("interrupted; the best parameters found are kept".into(), false);
-        }
-        let (now, passes) = e_steps(model, engine, data, em, steps, observer)?;
+        Ok(Climb { report, joint: is_joint, stopped: counting.stopped, left })
+    }
+
+    /// Steps of q until they raise the bound by little. Returns the bound with the log prior, and the passes made.
+    fn e_steps(&mut self) -> Result<(f64, usize)> {
+        let Self { model, engine, data, options, steps, observer, state, .. } = self;
+        let reached = e_steps(model, *engine, *data, &options.em, &mut **steps, &**observer)?;
         state.diagnostics = steps.diagnostics();
-        state.evaluations += passes;
-        let rise = now - state.value;
-        let small = rise <= plateau.tolerance * size(now, data);
-        let was_small = std::mem::replace(&mut state.small, small);
-        state.value = now;
-        let ended = if is_joint && report.converged {
-            Some(report.stopped.clone())
-        } else {
-            (stalled || (small && was_small))
-                .then(|| format!("converged: a round raised the bound by {rise:.2e}"))
-        };
-        if let Some(text) = ended.filter(|_| !was_stopped && !observer.interrupted()) {
-            let least = promised * terms(data);
-            let how = (em, least, to_settle);
-            let settled = match settle_sites(model, engine, data, how, steps, observer) {
-                Err(Error::Interrupted) => {
-                    // q stands where it came last
-                    look_again(model, engine, data, steps, &mut state)?;
-                    continue;
-                }
-                settled => settled?,
-            };
-            state.evaluations += settled.passes;
-            if settled.moved {
-                look_again(model, engine, data, steps, &mut state)?;
-                state.evaluations += 1;
-            }
-            let more = state.value - now;
-            // where no step raises the bound rounding may be all that is left of the gradient
-            let least = if settled.stuck { least.max(SLIGHT * terms(data)) } else { least };
-            if settled.promise <= least && more <= plateau.tolerance * size(now, data) {
-                state.converged = Some(text);
-            } else if settled.promise > least && more <= plateau.tolerance * size(now, data) {
-                state.failed = Some(format!(
+        Ok(reached)
+    }
+
+    /// Looks at the bound where q stands.
+    fn look_again(&mut self) -> Result<()> {
+        let Self { model, engine, data, steps, state, .. } = self;
+        state.value = steps.value(model, *engine, *data)? + model.log_prior();
+        state.diagnostics = steps.diagnostics();
+        Ok(())
+    }
+
+    /// The rise of a bound that is too small to matter.
+    fn slight(&self, value: f64) -> f64 {
+        self.ends.plateau.tolerance * size(value, self.data)
+    }
+
+    /// Settles q to the last digits where rounds have ended for the reason of `text`, which stands if no step of q
+    /// promises more.
+    fn settle(&mut self, text: String) -> Result<()> {
+        let Self { model, engine, data, options, ends, steps, observer, .. } = self;
+        let targets = terms(*data);
+        let now = self.state.value;
+        let least = ends.promised * targets;
+        let how = (&options.em, least, ends.to_settle);
+        let settled = settle_sites(model, *engine, *data, how, &mut **steps, &**observer)?;
+        self.state.evaluations += settled.passes;
+        if settled.moved {
+            self.look_again()?;
+            self.state.evaluations += 1;
+        }
+        let more = self.state.value - now;
+        // where no step raises the bound rounding may be all that is left of the gradient
+        let least = if settled.stuck { least.max(SLIGHT * targets) } else { least };
+        if more <= self.slight(now) {
+            if settled.promise <= least {
+                self.state.converged = Some(text);
+            } else if settled.promise > least {
+                self.state.failed = Some(format!(
                     "stopped: steps of q raise the bound no more, and this is no optimum: the gradient in q promises \
                      {:.2e} nats, more than {least:.2e}",
                     settled.promise
                 ));
             }
         }
-        if was_stopped {
-            // a round that was cut short is none to go on from
-            break ("stopped early; the best parameters found are kept".into(), false);
-        }
-        if observer.interrupted() {
-            // nor is one whose steps of q were
-            continue;
-        }
-        if is_joint && !report.converged {
-            if report.iterations >= left {
-                // the checkpoint within this climb is the one to go on from
-                continue;
-            }
-            state.stuck = true;
-        }
-        state.seconds = start.seconds();
-        keeper.look(model, || Place::Rounds(state.clone()))?;
-    };
-    keeper.finish()?;
-    Ok(TrainReport {
-        stopped,
-        converged,
-        iterations: state.iterations,
-        evaluations: state.evaluations,
-        failures: state.failures,
-        objective: state.value,
-        seconds: start.seconds(),
-        diagnostics: state.diagnostics,
-        trace: state.trace,
-        ..TrainReport::default()
-    })
+        Ok(())
+    }
+
+    /// Writes the last checkpoint, and reports.
+    fn end(mut self, stopped: String, converged: bool) -> Result<TrainReport> {
+        self.keeper.finish()?;
+        Ok(TrainReport {
+            stopped,
+            converged,
+            iterations: self.state.iterations,
+            evaluations: self.state.evaluations,
+            failures: self.state.failures,
+            objective: self.state.value,
+            seconds: self.start.seconds(),
+            diagnostics: self.state.diagnostics,
+            trace: self.state.trace,
+            ..TrainReport::default()
+        })
+    }
+}
+
+/// The end by an interruption.
+fn interrupted() -> End {
+    ("interrupted; the best parameters found are kept".into(), false)
 }

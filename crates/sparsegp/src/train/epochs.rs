@@ -164,113 +164,188 @@ pub(super) fn run(
     };
     // a time limit is of this run, whatever another one had used
     state.adam.progress = Progress::default();
-    let (clock, earlier) = (Instant::now(), state.seconds);
-    let mut judged_at = None;
-    if state.iterations == 0 {
-        judge_bound(learner, &mut state, &mut surroundings.bound, &mut judged_at)?;
+    let mut run = Run {
+        learner,
+        batches,
+        options,
+        surroundings,
+        observer,
+        epochs,
+        earlier: state.seconds,
+        state,
+        clock: Instant::now(),
+        judged_at: None,
+        batch: Minibatch::default(),
+        seen: false,
+        saved: Instant::now(),
+    };
+    if run.state.iterations == 0 {
+        run.judge_bound()?;
     }
-    let (mut batch, mut seen) = (Minibatch::default(), false);
-    let mut saved = Instant::now();
-    let mut stopped = loop {
-        if state.position.epoch as usize >= epochs {
-            break format!("all {epochs} epochs done");
+    let stopped = loop {
+        if let Some(why) = run.iterate()? {
+            break why;
+        }
+    };
+    run.end(stopped)
+}
+
+/// A training under way.
+struct Run<'a, 's> {
+    learner: &'a mut dyn Learner,
+    batches: &'a mut dyn Batches,
+    options: &'a StochasticOptions,
+    surroundings: Surroundings<'s>,
+    observer: &'a mut dyn Observer,
+    epochs: usize,
+    state: TrainingState,
+    clock: Instant,
+    /// Seconds of earlier runs.
+    earlier: f64,
+    /// Iterations after which the bound on all rows was last looked at.
+    judged_at: Option<usize>,
+    batch: Minibatch,
+    /// Whether that has been filled.
+    seen: bool,
+    /// When the last checkpoint was written.
+    saved: Instant,
+}
+
+impl Run<'_, '_> {
+    /// Makes an iteration, unless the training has ended before. Returns why it ends there.
+    fn iterate(&mut self) -> Result<Option<String>> {
+        let state = &mut self.state;
+        if state.position.epoch as usize >= self.epochs {
+            return Ok(Some(format!("all {} epochs done", self.epochs)));
         }
         if let Status::Stalled(_) = state.adam.status() {
-            break state.adam.status().to_string();
+            return Ok(Some(state.adam.status().to_string()));
         }
-        if observer.interrupted() {
-            if state.iterations == 0 {
-                return Err(Error::Interrupted);
-            }
-            break "interrupted; what was learnt so far is kept".into();
+        if self.observer.interrupted() {
+            return match state.iterations {
+                0 => Err(Error::Interrupted),
+                _ => Ok(Some("interrupted; what was learnt so far is kept".into())),
+            };
         }
-        state.adam.progress.see(observer.time_used());
-        batches.next(&mut batch)?;
-        seen = true;
-        let Some(value) = learner.iterate(&batch, &mut state)? else { continue };
-        let rows = batch.rows.rows() as f64;
-        state.epoch.0 += value * rows;
-        state.epoch.1 += rows;
-        state.seconds = earlier + clock.elapsed().as_secs_f64();
-        let at = state.position;
-        state.position = batches.position();
-        let event = Event::Batch {
-            epoch: at.epoch as usize,
-            batch: at.batch,
-            per_epoch: batches.per_epoch(),
-            epochs,
-            objective: state.epoch.0 / state.epoch.1,
-            seconds: state.seconds,
-        };
-        let mut flow = observer.event(event);
-        if state.position.epoch > at.epoch {
-            let stop = end_of_epoch(learner, &mut state, surroundings.held_out, options.patience)?;
-            if let Some(stop) = stop {
-                break stop;
+        state.adam.progress.see(self.observer.time_used());
+        self.batches.next(&mut self.batch)?;
+        self.seen = true;
+        let Some(value) = self.learner.iterate(&self.batch, state)? else { return Ok(None) };
+        let epoch = state.position.epoch;
+        let mut flow = self.count(value);
+        if self.state.position.epoch > epoch {
+            if let Some(why) = self.end_of_epoch()? {
+                return Ok(Some(why));
             }
-            if state.trace.len().is_power_of_two() {
-                let bound = &mut surroundings.bound;
-                if let Some(stop) = judge_bound(learner, &mut state, bound, &mut judged_at)? {
-                    break stop;
-                }
-            }
-            if let Some(point) = state.trace.last()
-                && observer.event(Event::Iteration(point)).is_break()
+            if let Some(point) = self.state.trace.last()
+                && self.observer.event(Event::Iteration(point)).is_break()
             {
                 flow = ControlFlow::Break(());
             }
         }
+        if let Some(why) = self.settled() {
+            return Ok(Some(why));
+        }
+        if flow.is_break() {
+            return Ok(Some("stopped early; what was learnt so far is kept".into()));
+        }
+        if self.saved.elapsed().as_secs_f64() >= self.options.checkpoint_seconds {
+            self.save()?;
+        }
+        Ok(None)
+    }
+
+    /// Counts a minibatch with the estimate of its bound, and shows it.
+    fn count(&mut self, value: f64) -> ControlFlow<()> {
+        let state = &mut self.state;
+        let rows = self.batch.rows.rows() as f64;
+        state.epoch.0 += value * rows;
+        state.epoch.1 += rows;
+        state.seconds = self.earlier + self.clock.elapsed().as_secs_f64();
+        let at = state.position;
+        state.position = self.batches.position();
+        self.observer.event(Event::Batch {
+            epoch: at.epoch as usize,
+            batch: at.batch,
+            per_epoch: self.batches.per_epoch(),
+            epochs: self.epochs,
+            objective: state.epoch.0 / state.epoch.1,
+            seconds: state.seconds,
+        })
+    }
+
+    /// Looks at held-out rows, and after 1, 2, 4, … epochs at the bound on all rows. Returns why the training should end.
+    fn end_of_epoch(&mut self) -> Result<Option<String>> {
+        let Self { learner, state, surroundings, options, .. } = self;
+        let stop = end_of_epoch(&mut **learner, state, surroundings.held_out, options.patience)?;
+        if stop.is_none() && self.state.trace.len().is_power_of_two() {
+            return self.judge_bound();
+        }
+        Ok(stop)
+    }
+
+    /// Returns why neither Adam nor q moves any further, if that is so.
+    fn settled(&mut self) -> Option<String> {
+        let state = &mut self.state;
         match state.adam.status() {
             Status::Running => {}
             Status::Converged(Reason::Gradient { .. } | Reason::NoParameters) => {
                 // a minibatch may say nothing of the hyperparameters, and q moves all the same
                 state.adam.restart();
             }
-            status => break status.to_string(),
+            status => return Some(status.to_string()),
         }
-        if state.adapting.settled() {
-            break "converged: q no longer changes".into();
-        }
-        if flow.is_break() {
-            break "stopped early; what was learnt so far is kept".into();
-        }
-        if let Some(checkpoint) = &mut surroundings.checkpoint
-            && saved.elapsed().as_secs_f64() >= options.checkpoint_seconds
-        {
-            learner.show(&state, &mut |model| checkpoint(model, &state))?;
-            saved = Instant::now();
-        }
-    };
-    // a resumed run goes on from here: it is saved before the end changes anything
-    if let Some(checkpoint) = &mut surroundings.checkpoint {
-        learner.show(&state, &mut |model| checkpoint(model, &state))?;
+        state.adapting.settled().then(|| "converged: q no longer changes".into())
     }
-    if judged_at != Some(state.iterations) {
-        judge_bound(learner, &mut state, &mut surroundings.bound, &mut judged_at)?;
+
+    /// Writes a checkpoint, if they are asked for.
+    fn save(&mut self) -> Result<()> {
+        let Self { learner, state, surroundings, .. } = self;
+        if let Some(checkpoint) = &mut surroundings.checkpoint {
+            learner.show(state, &mut |model| checkpoint(model, state))?;
+            self.saved = Instant::now();
+        }
+        Ok(())
     }
-    let elsewhere = learner.end(&mut state, seen.then_some(&batch))?;
-    if let Some(why) = elsewhere.filter(|_| state.best.is_none()) {
-        stopped = format!("{stopped}; {why}");
+
+    /// Looks at the bound on all rows, if there is one. Returns why the training should end.
+    fn judge_bound(&mut self) -> Result<Option<String>> {
+        let Self { learner, state, surroundings, judged_at, .. } = self;
+        judge_bound(&mut **learner, state, &mut surroundings.bound, judged_at)
     }
-    let population = batches.population().max(1) as f64;
-    learner.finish(state.best.as_ref().map(|(_, _, values)| &values[..]))?;
-    let last = state.trace.last().map(|point| point.objective);
-    let so_far = (state.epoch.1 > 0.0).then(|| state.epoch.0 / state.epoch.1);
-    let bound = surroundings.bound.and(state.best.as_ref()).map(|(bound, ..)| *bound);
-    Ok(TrainReport {
-        stopped,
-        converged: state.adapting.settled(),
-        iterations: state.iterations,
-        evaluations: state.adam.evaluations(),
-        failures: state.failures,
-        objective: bound.or(last).or(so_far).unwrap_or(f64::NAN),
-        seconds: state.seconds,
-        diagnostics: state.diagnostics,
-        rising: if state.best.is_none() { rising(&state.trace, population) } else { None },
-        trace: state.trace,
-        judged: state.judged,
-        ..TrainReport::default()
-    })
+
+    /// Goes to where the training ends, and reports.
+    fn end(mut self, mut stopped: String) -> Result<TrainReport> {
+        // a later run resumes from here: it is saved before the end changes anything
+        self.save()?;
+        if self.judged_at != Some(self.state.iterations) {
+            self.judge_bound()?;
+        }
+        let Self { learner, batches, surroundings, mut state, batch, seen, .. } = self;
+        let elsewhere = learner.end(&mut state, seen.then_some(&batch))?;
+        if let Some(why) = elsewhere.filter(|_| state.best.is_none()) {
+            stopped = format!("{stopped}; {why}");
+        }
+        let population = batches.population().max(1) as f64;
+        learner.finish(state.best.as_ref().map(|(_, _, values)| &values[..]))?;
+        let last = state.trace.last().map(|point| point.objective);
+        let so_far = (state.epoch.1 > 0.0).then(|| state.epoch.0 / state.epoch.1);
+        let bound = surroundings.bound.and(state.best.as_ref()).map(|(bound, ..)| *bound);
+        Ok(TrainReport {
+            stopped,
+            converged: state.adapting.settled(),
+            iterations: state.iterations,
+            evaluations: state.adam.evaluations(),
+            failures: state.failures,
+            objective: bound.or(last).or(so_far).unwrap_or(f64::NAN),
+            seconds: state.seconds,
+            diagnostics: state.diagnostics,
+            rising: if state.best.is_none() { rising(&state.trace, population) } else { None },
+            trace: state.trace,
+            judged: state.judged,
+            ..TrainReport::default()
+        })
+    }
 }
 
 /// What a bound on all rows must gain, as a part of its size, from one look to the next.
