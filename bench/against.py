@@ -14,7 +14,7 @@ page says so.
 Tables are found by name in testdata/data, scikit-learn and R's packages; `--list` names them. --csv, --target and --kind, once for
 each file, add others. Splits are the same for everyone: four fifths of the rows, at most --rows, to learn from, and up to 2000 others
 as test rows. Rows with empty cells are left out; texts of up to 50 levels are categories, others are left out. Peers without
-categories of their own get 0/1 columns, standardised.
+support for categories get 0/1 columns, standardised.
 
 Scores of numbers, with targets in standard deviations of the training rows, and of counts, as they are: RMSE, mean negative log
 density (NLPD), CRPS (by 99 quantiles), coverage and mean width of 90 % intervals. Of classes: log loss, error, and expected
@@ -123,7 +123,7 @@ def version(package):
 
 
 def in_process(peer, split, answer, limit):
-    """Judges a peer in a process of its own."""
+    """Judges a peer in a separate process."""
     import peers
 
     warnings.simplefilter("ignore")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times sparsegp's Python package against the libraries that its users would run instead: GPflow,
-GPyTorch, GPJax and scikit-learn. Needs only the standard library; the peers run in environments of
-their own, which it makes and keeps in --venvs.
+GPyTorch, GPJax and scikit-learn. Needs only the standard library; the peers run in separate
+environments, which it makes and keeps in --venvs.
 
     python bench/compare.py                          everything; hours
     python bench/compare.py --quick --rounds 1       small sizes, to see that all of it runs
@@ -37,7 +37,7 @@ import         a fresh Python that imports the library, less one that imports nu
 import-gp      the same with `from sparsegp import GPRegressor`, or the peer's nearest to it
 size           what the library adds to an empty environment, in MB
 
-How: every measurement is a process of its own, pinned to as many cores as it has threads. It warms up
+How: every measurement is a separate process, pinned to as many cores as it has threads. It warms up
 (which compiles, where a peer compiles) and calls for two seconds and at least five times, but for no
 longer than 20 seconds; its result is the median. The peers take turns, for --rounds rounds, and the table
 has the median over the rounds. Where a peer can do a job in several ways (such as with and without
@@ -333,7 +333,7 @@ class Cell:
 
     @property
     def latest(self):
-        """Seconds of this turn alone."""
+        """Seconds of only this turn."""
         return self.runs[self.ways[0]][-1][0] if self.ways else None
 
     @property

@@ -4,7 +4,7 @@
     .venv/bin/python bench/many_machines.py [round] [rate] [batches] [--rows 10000000]
 
 Schedulers and workers are processes of this machine, on its loopback: relations count, not milliseconds. A round of many shards is
-simulated by shards of a few rows, so that it is messages and sums alone.
+simulated by shards of a few rows, so that it is only messages and sums.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def rounds():
                 partitions = Made(client, count, 16)
                 answer = partitions.round(first)
                 _core.set_num_threads(1)
-                alone = make(0, 16, 0)
-                work = median_of(lambda: alone.answer(first), 5)  # noqa: B023
+                single = make(0, 16, 0)
+                work = median_of(lambda: single.answer(first), 5)  # noqa: B023
                 took = median_of(lambda: partitions.round(first), 9)  # noqa: B023
                 print(
                     f"| 4 | {count} | {points} | {len(first) / 1e6:.2f} MB | {answer.nbytes / 1e6:.2f} MB | "
@@ -130,8 +130,8 @@ def rate(total):
         # what messages and sums cost beside the rows
         memory = client.run(resident)
     _core.set_num_threads(2)
-    alone = make(0, each * 2 * shards_of_each, 0)
-    one = median_of(lambda: [alone.answer(request) for request in pair], 3)
+    single = make(0, each * 2 * shards_of_each, 0)
+    one = median_of(lambda: [single.answer(request) for request in pair], 3)
     print(
         "| two workers of a thread | a process of two threads | rate | memory of a worker |\n| --- | --- | --- | --- |"
     )
@@ -162,7 +162,7 @@ def batches():
             found = []
             for _ in range(3):
                 model = fit()
-                # of the training alone: the shards are made before
+                # of only the training: the shards are made before
                 seconds = model.trace_["seconds"]
                 found.append((steps - steps // 3) / (seconds[-1] - seconds[0]))
             print(f"| {name} | {statistics.median(found):.0f} |", flush=True)

@@ -8,11 +8,12 @@
     target/python/bin/python bench/mixed_scores.py --small    the tables of bench/against.py, up to 1000 rows of each
 
 FOLDER has NAME.csv.gz, with the target last. Numbers are fitted by `titsias2025` on all rows at once, classes and counts by `svgp` in
-minibatches, in both precisions from the same start; rows and inducing points are drawn anew for every seed. Differences are mixed less
-double, one for every seed; those of the bound are per training row. Trainings are cut off on their way, where another rounding leads to
-another place: so there is a third fit, in double precision with a jitter that is a thousandth larger, and `other jitter` are its
-differences of the NLPD. The NLPD is of predictions in double precision throughout; the last column says whether predictions of the test
-rows in mixed precision keep their digits.
+minibatches, in both precisions from the same start; rows and inducing points are redrawn for
+every seed. Differences are mixed less double, one for every seed; those of the bound are per
+training row. Trainings are cut off on their way, where another rounding leads to another place: so
+there is a third fit, in double precision with a jitter that is a thousandth larger, and
+`other jitter` are its differences of the NLPD. The NLPD is of predictions in double precision throughout;
+the last column says whether predictions of the test rows in mixed precision keep their digits.
 """
 
 import argparse
@@ -84,9 +85,9 @@ def of_benchmarks():
         yield name, kind, x[:, x.std(0) > 0], table.y
 
 
-def spoken(told):
+def spoken(caught):
     """Whether a guard has spoken, in training and in predictions."""
-    return any("double precision" in str(one.message) for one in told)
+    return any("double precision" in str(one.message) for one in caught)
 
 
 def fitted(kind, own, seed, x, y, **further):
@@ -99,10 +100,10 @@ def fitted(kind, own, seed, x, y, **further):
         **how,
         **further,
     )
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(x, y)
-    return model, spoken(told)
+    return model, spoken(caught)
 
 
 def compared(own, kind, x, y, seed):
@@ -119,14 +120,14 @@ def compared(own, kind, x, y, seed):
     losses = [-model.log_predictive_density(x[test], y[test]).mean() for model, _ in models]
     bounds = [model.objective_ / count for model, _ in models]
     double = models[0][0]
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if kind == "classification":
             double.predict_proba(x[test], precision="mixed")
         else:
             double.predict(x[test], return_std=True, precision="mixed")
     changes = losses[1] - losses[0], losses[2] - losses[0], bounds[1] - bounds[0]
-    return losses[0], *changes, models[1][1], spoken(told)
+    return losses[0], *changes, models[1][1], spoken(caught)
 
 
 def main():

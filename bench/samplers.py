@@ -154,7 +154,7 @@ def by_nutpie(dim, numpy, of_jax, seed):
     drawn = nutpie.sample(
         by_nutpie.kept[dim], draws=DRAWS, tune=WARM, chains=CHAINS, cores=2, seed=seed, progress_bar=False
     )
-    # of the funnel the neck is looked at alone
+    # of the funnel only the neck is looked at
     return (
         np.asarray(drawn.posterior["v"])[:, :, None]
         if "v" in drawn.posterior

@@ -66,8 +66,8 @@ def main() -> None:
             for keep in args.keep_rows:
                 follow = [program, "--json", "follow", "model.safetensors", "rows.csv"]
                 options = ["--keep-rows", keep, "--batch", args.batch, "-o", "after.safetensors"]
-                told, spent, memory = timed([*follow, *options], folder)
-                assert told["rows"] == rows
+                report, spent, memory = timed([*follow, *options], folder)
+                assert report["rows"] == rows
                 size = (folder / "after.safetensors").stat().st_size / 1024
                 each = 1e6 * spent / rows
                 print(f"| {rows} | {keep} | {spent:.2f} | {each:.1f} | {memory:.1f} | {size:.0f} |", flush=True)

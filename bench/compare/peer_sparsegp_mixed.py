@@ -1,8 +1,8 @@
 """sparsegp's estimators in mixed precision, which its models do not have.
 
 Before a training and after it, and before a prediction, a guard passes some rows in both precisions. It is
-no part of the steps that are timed, but of predictions and whole fits. Where it goes back to double precision
-there is its warning in place of a number.
+not part of the steps that are timed, but of predictions and whole fits. Where it returns to double
+precision there is its warning in place of a number.
 """
 
 import math

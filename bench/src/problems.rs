@@ -213,7 +213,7 @@ pub fn drawable() -> Vec<&'static str> {
     likelihoods::REGISTRY.iter().map(|e| e.name).filter(|name| known(name)).collect()
 }
 
-/// Registered likelihoods that nobody has told this module how to draw from.
+/// Registered likelihoods from which this module cannot draw.
 pub fn missing() -> Vec<&'static str> {
     let known = drawable();
     likelihoods::REGISTRY.iter().map(|e| e.name).filter(|name| !known.contains(name)).collect()
@@ -366,8 +366,8 @@ impl Problem {
         if self.functions.len() == 1 { "kernel".into() } else { format!("kernels[{l}]") }
     }
 
-    /// The values that made it, on the scale of the model. Where several targets have scales of their own, parameters
-    /// that these have in common are on the geometric mean of the scales.
+    /// The values that made it, on the scale of the model. Where several targets have their own
+    /// scales, parameters that these have in common are on the geometric mean of the scales.
     pub fn truth(&self, dataset: &Dataset) -> Vec<(String, Vec<f64>)> {
         let scaler = &dataset.scaler;
         let scale = (-scaler.log_jacobian() / scaler.y_scale.len() as f64).exp();
@@ -406,7 +406,7 @@ impl Problem {
     }
 }
 
-/// Inputs, uniform or normal, in units of their own, with the range of each.
+/// Inputs, uniform or normal, each in its own units, with the range of each.
 fn inputs_of(rows: usize, inputs: usize, dice: &mut Dice) -> (Mat<f64>, Vec<f64>) {
     let mut x = Mat::zeros(rows, inputs);
     let uniform = dice.chance(0.6);

@@ -31,7 +31,7 @@ autodoc_preserve_defaults = True
 autodoc_mock_imports = ["dask", "distributed", "mpi4py", "optuna", "pandas", "pyarrow"]
 numpydoc_show_class_members = False
 
-# shell sessions have no highlighting of their own: prompts and output look alike in most of them
+# shell sessions have no special highlighting: prompts and output look alike in most of them
 highlight_language = "text"
 copybutton_prompt_text = r"\$ "
 copybutton_prompt_is_regexp = True

@@ -2,7 +2,7 @@
 //! `cargo run --release -p sparsegp-bench --bin deep -- [--rows 1000000] [--epochs 12] [--seconds 10]`.
 //!
 //! Two layers, ten inputs. One process is killed by SIGKILL after so many seconds and resumes from its checkpoint, beside
-//! one that is left alone.
+//! one that runs without interruption.
 
 use sparsegp::data::{Selection as Columns, Table};
 use sparsegp::engine::Cpu;
@@ -59,7 +59,7 @@ fn child(arguments: &[String]) {
     let bits = numbers.fold(0_u64, |sum, v| sum.rotate_left(7) ^ v.to_bits());
     println!(
         "| {} | {} rows | {:.0} s | {:.0} MiB | {bits:016x} |",
-        if there { "goes on" } else { "from the start" },
+        if there { "resumed" } else { "from the start" },
         fitted.rows,
         clock.elapsed().as_secs_f64(),
         peak_memory() / 1024.0,
@@ -84,7 +84,7 @@ fn killed(arguments: &[String]) {
         own.arg("child").args([&table, &folder.join(name)]).arg(epochs.to_string());
         own
     };
-    command("alone").status().expect("a child");
+    command("uninterrupted").status().expect("a child");
     let mut first = command("killed").stdout(Stdio::null()).spawn().expect("a child");
     std::thread::sleep(Duration::from_secs_f64(seconds));
     // SIGKILL

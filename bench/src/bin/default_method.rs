@@ -48,7 +48,7 @@ const WAYS: [Way; 8] = [
         epochs(options, budget);
         options.batches.as_mut().expect("the default").training.em = Some((1, 1));
     }),
-    ("svgp, Adam alone", "svgp", |options, budget| {
+    ("svgp, Adam only", "svgp", |options, budget| {
         epochs(options, budget);
         options.batches.as_mut().expect("the default").training.natural = None;
     }),

@@ -7,9 +7,10 @@
 //! y = sin(2x₁) + ½ x₂x₃ + 0.3 sin(x₁₀) + 0.2 ε:
 //! ```
 //!
-//! no model has an expected NLPD below that of the noise alone, which stands beside its own (10 000 test rows). The last column
-//! is the lengthscale of x₁₀, whose effect is weak, among those of six inputs without any. By default
-//! `simulated-100000`, `simulated-1000000` and both tables. `--longer K`: again with K times as many steps.
+//! no model has an expected NLPD below that of the pure noise, which stands beside its own (10 000
+//! test rows). The last column is the lengthscale of x₁₀, whose effect is weak, among those of six
+//! inputs without any. By default `simulated-100000`, `simulated-1000000` and both tables.
+//! `--longer K`: again with K times as many steps.
 //!
 //! `prior` compares fits with and without the prior of lengthscales on small tables: test NLPD and coverage of central intervals
 //! of 95 % (mean probability of the right class for classes) over `--splits K` (5), and the
@@ -125,9 +126,7 @@ fn fitted(dataset: &Dataset, longer: f64) -> Fitted {
 
 fn time(arguments: &Arguments) {
     let names = arguments.names(&["simulated-100000", "simulated-1000000", "kin40k", "protein"]);
-    println!(
-        "| data | rows | steps | method | seconds | NLPD | noise alone | lengthscale of x₁₀ |"
-    );
+    println!("| data | rows | steps | method | seconds | NLPD | pure noise | lengthscale of x₁₀ |");
     println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     let longer: Vec<f64> = std::iter::once(1.0).chain(arguments.number("--longer")).collect();
     for name in names {

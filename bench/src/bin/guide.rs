@@ -164,7 +164,7 @@ impl Katex {
 const RENDER: &str = "(latex, displayMode) => katex.renderToString(latex, \
                       {displayMode, output: 'mathml', throwOnError: true, strict: 'error'})";
 
-/// Script letters as characters: of `mathvariant` browsers know `normal` alone.
+/// Script letters as characters: of `mathvariant` browsers know only `normal`.
 fn letters(mathml: String) -> Result<String, String> {
     let mut out = mathml;
     for (letter, script) in ('A'..='Z').zip("𝒜ℬ𝒞𝒟ℰℱ𝒢ℋℐ𝒥𝒦ℒℳ𝒩𝒪𝒫𝒬ℛ𝒮𝒯𝒰𝒱𝒲𝒳𝒴𝒵".chars())
@@ -184,7 +184,7 @@ fn plain(mathml: &str) -> String {
         match c {
             '<' => tag = true,
             '>' => tag = false,
-            // within a table a line is a row, and Markdown's signs are no signs of the formula
+            // within a table a line is a row, and Markdown's signs are not signs of the formula
             '*' | '_' | '[' | ']' | '|' | '\\' | '`' | '~' | '\'' | '"' | '-' | '.' if !tag => {
                 let _ = write!(out, "&#{};", c as u32);
                 continue;
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn formulas_links_and_code_are_told_apart() {
+    fn formulas_links_and_code_are_distinguished() {
         let katex = Katex::new();
         let page = page(
             &katex,

@@ -1,9 +1,9 @@
 //! Peak memory when rows are streamed from Parquet: `cargo run --release -p sparsegp-bench --bin
 //! memory -- [N …] [--iterations 1]` (Linux).
 //!
-//! For every N a table of N rows with 18 inputs is written to a temporary file, and a process of its
-//! own fits a sparse model with 512 inducing points to it: k-means on a sample, then full passes over
-//! the file. Its peak resident memory is read from the system afterwards.
+//! For every N a table of N rows with 18 inputs is written to a temporary file, and a separate
+//! process fits a sparse model with 512 inducing points to it: k-means on a sample, then full
+//! passes over the file. Its peak resident memory is read from the system afterwards.
 
 use sparsegp::data::{Selection, Table};
 use sparsegp::engine::Cpu;

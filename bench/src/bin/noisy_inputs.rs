@@ -3,7 +3,7 @@
 //! Simulates tables of a function of one or two inputs, of which the first is measured with errors of a known standard deviation
 //! in four of five rows. Each is fitted with these (`titsias2025`, q of every uncertain input), and without, as if inputs were
 //! exact. Both are judged by the function itself on a grid, and by new rows with and without errors. The model that ignores the
-//! errors also gets them for its predictions alone. Prints means over tables.
+//! errors also gets them for its predictions only. Prints means over tables.
 
 use rand_distr::{Distribution, StandardNormal};
 use sparsegp::data::Loaded;
@@ -165,12 +165,12 @@ fn main() -> sparsegp::Result<()> {
             let new = problem.rows(2000, 1000 + seed);
             let plain = problem.fitted(&rows, false)?;
             let noisy = problem.fitted(&rows, true)?;
-            let told = plain.clone().with_input_deviations_of(&pairs)?;
-            for (list, model) in all.iter_mut().zip([&plain, &told, &noisy]) {
+            let given = plain.clone().with_input_deviations_of(&pairs)?;
+            for (list, model) in all.iter_mut().zip([&plain, &given, &noisy]) {
                 list.push(judged(problem, model, &new)?);
             }
         }
-        let names = ["errors ignored", "ignored, told to predictions", "`--input-sd`"];
+        let names = ["errors ignored", "ignored, given to predictions", "`--input-sd`"];
         for (name, list) in names.iter().zip(&all) {
             let mean =
                 |of: &dyn Fn(&Judged) -> f64| list.iter().map(of).sum::<f64>() / list.len() as f64;

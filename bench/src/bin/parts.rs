@@ -29,7 +29,7 @@ fn seconds(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// With a rate of their own for a tenth of the parameters, as inducing points have.
+/// With a separate rate for a tenth of the parameters, as inducing points have.
 fn adam(points: usize, threads: usize) {
     let dim = points + points * (points + 1) / 2 + 8 * points;
     let wave = |f: fn(f64) -> f64| (0..dim).map(|i| f(i as f64)).collect::<Vec<_>>();

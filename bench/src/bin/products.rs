@@ -1,6 +1,7 @@
-//! Rates of what everything else is made of, GFLOP/s: plain products by this library and by `faer` alone, with factors stored by columns and by
-//! rows, and Cholesky factors, inverses, sandwiches and solves: `cargo run --release -p sparsegp-bench --bin products`. Medians,
-//! everything in turn in every round; on one thread and on two.
+//! Rates of what everything else is made of, GFLOP/s: plain products by this library and by `faer`,
+//! with factors stored by columns and by rows, and Cholesky factors, inverses, sandwiches
+//! and solves: `cargo run --release -p sparsegp-bench --bin products`. Medians, everything in turn
+//! in every round; on one thread and on two.
 
 use sparsegp::linalg::{
     Accum, Cholesky, Jitter, Mat, Par, Real, gemm, gram_lower, inner_gram, invert_lower,

@@ -6,8 +6,8 @@
 //!
 //! - `no pilot`: lengthscales of √D standard deviations, without a pilot.
 //! - `exact 0.1`, `exact 1`, `exact 3`: these lengthscales times that number, without a pilot. Where the
-//!   method has inducing points, `tvgp` trains first, which has none, and the default method goes on from
-//!   its hyperparameters. Up to 500 rows.
+//!   method has inducing points, `tvgp` trains first, which has none, and the default method
+//!   continues from its hyperparameters. Up to 500 rows.
 //! - `spread 0.5`, `spread 1`: lengthscales of so many spreads, as other libraries start from, without a pilot.
 //! - `restarts`: the best of some further starts (`FitOptions::restarts`); above 1000 rows of a third as many.
 //! - `truth`: the values that made the data, without a pilot.

@@ -5,8 +5,9 @@
 //! and K̄uu = L⁻ᵀ mirror(Ψ) L⁻¹ (1); of many rows with the bound of `svgp` 4M²B and 4⅓M³, with S (⅓), (S − I)L⁻¹ (1), GR (1) and R(GR)ᵀ (⅔);
 //! a multiply-add being two. Rounds alternate with the product
 //! (M×M)·(M×B) in the same panels on the same threads, medians are printed. At M = 100, B = 200, where
-//! products are short, a step is compared with the sum of its parts timed alone. `--bin step M train [THREADS]` times iterations of a whole
-//! training: minibatches of random rows, a probit likelihood, Adam on everything.
+//! products are short, a step is compared with the sum of its parts, each timed separately.
+//! `--bin step M train [THREADS]` times iterations of a whole training: minibatches of random rows, a
+//! probit likelihood, Adam on everything.
 
 use sparsegp::data::{InMemory, Source};
 use sparsegp::engine::{Cpu, Want};
@@ -119,7 +120,7 @@ fn case(m: usize, b: usize, d: usize, method: &str, threads: usize) {
     );
 }
 
-/// A small step against its parts, each timed alone.
+/// A small step against its parts, each timed separately.
 fn small(m: usize, b: usize, d: usize, threads: usize) {
     let x = noise(b, d, 7);
     let y = Mat::from_fn(b, 1, |i, _| x[(i, 0)].sin());
@@ -185,7 +186,7 @@ fn small(m: usize, b: usize, d: usize, threads: usize) {
     }
     let (step, parts) = (median(steps), median(parts));
     println!(
-        "{threads} thread(s)  M = {m}, B = {b}: a step {:.3} ms, its parts alone {:.3} ms: {:.2} times",
+        "{threads} thread(s)  M = {m}, B = {b}: a step {:.3} ms, its parts separately {:.3} ms: {:.2} times",
         step * 1e3,
         parts * 1e3,
         step / parts

@@ -2,10 +2,10 @@
 //! -p sparsegp-bench --bin stream -- [--rows 10000000] [--inducing 512] [--batch 1024] [--epochs 1]
 //! [--kill SECONDS] [--compare]` (Linux).
 //!
-//! A Parquet table of so many rows and 10 inputs is written to a temporary folder. A process of its own
-//! trains on it with checkpoints; after SECONDS (60) it is killed with SIGKILL, and another one goes on
-//! from the checkpoint. With `--compare` a third one runs without interruption, and the numbers of both
-//! models must be the same bits.
+//! A Parquet table of so many rows and 10 inputs is written to a temporary folder. A separate
+//! process trains on it with checkpoints; after SECONDS (60) it is killed with SIGKILL, and another
+//! one resumes from the checkpoint. With `--compare` a third one runs without interruption, and the
+//! numbers of both models must be the same bits.
 
 use sparsegp::data::{Selection, Table};
 use sparsegp::engine::Cpu;
@@ -112,7 +112,7 @@ fn main() {
     }
     first.kill().expect("a process that runs");
     first.wait().expect("a process");
-    println!("killed after {:.0} s; going on", started.elapsed().as_secs_f64());
+    println!("killed after {:.0} s; resuming", started.elapsed().as_secs_f64());
     assert!(spawn("killed").wait().expect("a process").success(), "the resumed training failed");
     if arguments.iter().any(|a| a == "--compare") {
         assert!(spawn("whole").wait().expect("a process").success(), "the training failed");

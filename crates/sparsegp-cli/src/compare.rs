@@ -30,7 +30,7 @@ struct FitLine {
 
 /// One of the choices that are compared.
 pub struct Choice {
-    /// What tells it from the others.
+    /// What distinguishes it from the others.
     pub label: String,
     /// Whether it is there to be beaten ([`compare_auto`]).
     pub baseline: bool,
@@ -80,7 +80,7 @@ pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
     'all: for (f, fold) in folds.iter().enumerate() {
         for (c, choice) in choices.iter().enumerate() {
             let done = runs.len() + failures.len();
-            let told = match train(choice, fold, &quiet) {
+            let result = match train(choice, fold, &quiet) {
                 Ok(_) if context.interrupted() => break 'all,
                 Err(Fail::Interrupted) => break 'all,
                 Err(Fail::Usage(text)) => {
@@ -93,9 +93,9 @@ pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
                 Err(other) => return Err(other),
                 Ok(run) => {
                     let (name, value) = run.scores[0];
-                    let told = format!("{name} {} in {}", number(value, 4), seconds(run.seconds));
+                    let result = format!("{name} {} in {}", number(value, 4), seconds(run.seconds));
                     runs.push(Run { choice: c, fold: f, ..run });
-                    told
+                    result
                 }
             };
             let left =
@@ -103,7 +103,7 @@ pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
             let left =
                 if done + 1 < total { format!(", {} left", seconds(left)) } else { String::new() };
             let place = format!("{}/{total}", done + 1);
-            context.note(&format!("{place} {} {}: {told}{left}", fold.name, choice.label));
+            context.note(&format!("{place} {} {}: {result}{left}", fold.name, choice.label));
             if let Some(path) = &args.output {
                 write_runs(path, &choices, &folds, &runs)?;
             }
@@ -140,7 +140,7 @@ fn no_input<'a>(args: &'a CompareArgs, protocol: &Protocol) -> Option<&'a String
     }
 }
 
-/// Every combination of what was asked for; all leave a column alone unless inputs are named.
+/// Every combination of what was asked for; all ignore a column unless inputs are named.
 fn choices(args: &CompareArgs, no_input: Option<&String>) -> Result<Vec<Choice>> {
     let inducing: Vec<String> = args.inducing.iter().map(usize::to_string).collect();
     let lists: [(&str, &[String]); 4] = [
@@ -297,7 +297,7 @@ fn train(choice: &Choice, fold: &Fold, context: &Context) -> Result<Run> {
     })
 }
 
-/// Lets the peak of this process's memory begin anew, where the system can (Linux).
+/// Resets the peak of this process's memory, where the system can (Linux).
 fn forget_peak_memory() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }

@@ -38,7 +38,7 @@ fn ignores(signal: i32) -> bool {
 fn other_signals(stop: &Arc<AtomicBool>) {
     use signal_hook::consts::{SIGHUP, SIGTERM, SIGXFSZ};
     use signal_hook::flag::{register, register_conditional_shutdown};
-    // without them the signals do what they always do, which is no reason to refuse work
+    // without them the signals do what they always do, which is not a reason to refuse work
     let _ = register_conditional_shutdown(SIGTERM, 143, stop.clone());
     let _ = register(SIGTERM, stop.clone());
     // a terminal that is closed may say so twice
@@ -67,7 +67,7 @@ impl Context {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = stop.clone();
         let quiet = global.quiet;
-        // Without a handler Ctrl-C simply ends the program, which is no reason to refuse work.
+        // Without a handler Ctrl-C simply ends the program, which is not a reason to refuse work.
         let _ = ctrlc::set_handler(move || {
             if flag.swap(true, Ordering::SeqCst) {
                 std::process::exit(130);
@@ -90,7 +90,7 @@ impl Context {
     }
 
     /// An error if the user asked to stop.
-    pub fn go_on(&self) -> Result<()> {
+    pub fn check_stop(&self) -> Result<()> {
         if self.interrupted() { Err(Fail::Interrupted) } else { Ok(()) }
     }
 

@@ -130,7 +130,7 @@ fn columns(args: &EmbedArgs, table: &Table, map: Option<&FittedGplvm>) -> Result
     let left = |name: &&String| {
         !args.ignore.contains(name) && !args.id.contains(name) && args.color.as_ref() != Some(name)
     };
-    // an index that pandas wrote is no data
+    // an index that pandas wrote is not data
     let index = |name: &&String| {
         name.is_empty() || *name == "Unnamed: 0" || name.starts_with("__index_level_")
     };

@@ -85,7 +85,7 @@ fn rows(args: &ExplainArgs, fitted: &Fitted, context: &Context) -> Result<Mat<f6
     let (mut values, mut rows) = (Vec::new(), 0);
     let mut blocks = selected.blocks(BLOCK, None)?;
     for block in blocks.by_ref() {
-        context.go_on()?;
+        context.check_stop()?;
         let x = block?.x;
         for i in 0..x.nrows() {
             values.extend((0..x.ncols()).map(|q| x[(i, q)]));
@@ -135,19 +135,19 @@ pub fn run(args: &ExplainArgs, context: &Context) -> Result<Reply> {
     {
         let how = number(how, 2);
         context.warn(&[format!(
-            "`{one}` and `{other}` are not independent (their correlation is {how}): shares of such inputs cannot be told apart, \
+            "`{one}` and `{other}` are not independent (their correlation is {how}): shares of such inputs cannot be separated, \
              and effects are better taken with --accumulated"
         )]);
     }
     let (shares, why) =
-        explainer.sensitivity(&|| context.go_on().map_err(|_| Error::Interrupted))?;
+        explainer.sensitivity(&|| context.check_stop().map_err(|_| Error::Interrupted))?;
     if let Some(why) = &why {
         context.warn(&[format!("shares have no intervals: {why}")]);
     }
     let mut curves = Vec::new();
     if args.plot.is_some() || path.is_some() || context.json() {
         for column in of {
-            context.go_on()?;
+            context.check_stop()?;
             curves.push(match args.accumulated {
                 true => explainer.accumulated(column)?,
                 false => explainer.partial(column)?,

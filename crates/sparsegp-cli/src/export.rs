@@ -15,7 +15,7 @@ Examples:
   sparsegp export model.safetensors -o forecast.h --name pump
   sparsegp export model.safetensors -o model.onnx
 
-A header of C (C99, <math.h> alone): NAME_predict(x, mean, sd) of an observation, or NAME_probabilities(x, p) of
+A header of C (C99, only <math.h>): NAME_predict(x, mean, sd) of an observation, or NAME_probabilities(x, p) of
 two classes, and NAME_latent(x, mean, sd) of the latent functions, without noise. A model of ONNX (operators of
 version 17, 64-bit floats) takes x, N rows, and gives mean and sd or probabilities, latent_mean and latent_sd.
 

@@ -214,8 +214,8 @@ fn assumed_prior(fitted: &Fitted) -> Option<String> {
     let (path, param) = params.into_iter().find(|(_, param)| of_lengths(param))?;
     let Some(Prior::LogNormal { loc, scale }) = param.prior else { return None };
     Some(format!(
-        "{path} are log-normal about {}, with a standard deviation of {} in the logarithm (by default, for training \
-         alone: no part of the objective; --no-lengthscale-prior leaves it out)",
+        "{path} are log-normal about {}, with a standard deviation of {} in the logarithm (by default, only for \
+         training: not part of the objective; --no-lengthscale-prior leaves it out)",
         number((loc - scale * scale).exp(), 4),
         number(scale, 3)
     ))

@@ -36,7 +36,7 @@ pub fn run(args: &FitArgs, context: &Context) -> Result<Reply> {
     let mut failures = Vec::new();
     fitted.remember_reading(opened.table.read_options());
     if let Some(path) = &args.output {
-        // by now the table may be gone, which is no reason to lose the model
+        // by now the table may be gone, which is not a reason to lose the model
         if let Err(error) = remembered::keep(&mut fitted, &opened) {
             let text = format!("the model does not remember which rows it learnt from: {error}");
             context.warn(std::slice::from_ref(&text));
@@ -123,7 +123,7 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
     if dataset.classes.is_none() && !(gaussian && dataset.extra_name.is_none()) {
         opened.check(&*likelihood)?;
     }
-    context.go_on()?;
+    context.check_stop()?;
     let Plan { options, mut notes, reason } =
         fit_options::plan(args, from.as_ref(), &dataset, gaussian)?;
     if stream && !args.stream {
@@ -154,7 +154,7 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
         context.note(&format!("{} exists: resuming from it", path.display()));
     }
     let mut fitted = match from {
-        Some(fitted) => go_on(fitted, &dataset, &options, context)?,
+        Some(fitted) => continue_training(fitted, &dataset, &options, context)?,
         None => learn(&dataset, &options, context)?,
     };
     if let Some(reason) = reason {
@@ -339,7 +339,7 @@ pub fn learn(dataset: &Dataset, options: &FitOptions, context: &Context) -> Resu
 }
 
 /// Trains a saved model further.
-fn go_on(
+fn continue_training(
     mut fitted: Fitted,
     dataset: &Dataset,
     options: &FitOptions,

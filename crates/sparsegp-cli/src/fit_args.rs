@@ -25,7 +25,7 @@ likelihood of classes says otherwise.
 Two ways to train: on all rows at once, by L-BFGS or Adam (`exact`, `titsias2009`, `spherical`,
 `titsias2025`, `fitc`, `pep`, `tvgp`, or any method with --full-batch), or by minibatches (`svgp`, `svgp2025`,
 `svgp-spherical`, `tsvgp`, `lsvgp`, `rsvgp`), by Adam with natural-gradient steps for q (the last two by
-Adam alone). Where q is kept as sites (`tsvgp`,
+Adam only). Where q is kept as sites (`tsvgp`,
 `tvgp`), all rows at once means two rounds of steps of q and iterations of the optimiser, then steps of q at
 every point that L-BFGS tries; with --e-steps or --m-steps rounds to the end.
 
@@ -62,7 +62,7 @@ pub struct FitArgs {
     /// Input columns; by default every column that has no other role and is not ignored
     #[arg(long, value_name = "A,B,…", value_delimiter = ',', help_heading = "Data")]
     pub features: Vec<String>,
-    /// Columns to leave alone
+    /// Columns to ignore
     #[arg(
         long,
         value_name = "A,B,…",

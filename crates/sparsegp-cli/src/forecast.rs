@@ -36,7 +36,7 @@ after its last time, in steps of the median distance of its times, or of calenda
 dates follow each other so. Update the model first with rows that it has not learnt from (`sparsegp update`).
 
 Exposures are taken to be 1 and known noise variances 0, with a warning, and times to be exact.
-Lengths of time are 90min, 36h, 10d, 52w, 6mo, 4q or 1y; a number alone is one of steps. Writes a row for every
+Lengths of time are 90min, 36h, 10d, 52w, 6mo, 4q or 1y; a number without a unit counts steps. Writes a row for every
 time: the time, then what `sparsegp predict` writes. A model with other inputs needs their future values: write
 them to a table with the times, and use `sparsegp predict`.";
 
@@ -99,7 +99,7 @@ fn observed(args: &ForecastArgs, fitted: &Fitted, context: &Context) -> Result<V
     let mut times = Vec::new();
     let mut blocks = rows.blocks(BLOCK, None)?;
     for block in blocks.by_ref() {
-        context.go_on()?;
+        context.check_stop()?;
         let block = block?;
         times.extend((0..block.x.nrows()).map(|i| block.x[(i, 0)]));
     }
@@ -149,7 +149,7 @@ fn rows(args: &ForecastArgs, fitted: &Fitted, context: &Context) -> Result<(Vec<
     }
     let (mut times, mut values) = (Vec::new(), vec![Vec::new(); fitted.target_names.len()]);
     for block in table.select(&selection)?.missing(Missing::Keep).blocks(BLOCK, None)? {
-        context.go_on()?;
+        context.check_stop()?;
         let block = block?;
         for i in 0..block.x.nrows() {
             times.push(block.x[(i, 0)]);
@@ -252,7 +252,7 @@ pub fn run(args: &ForecastArgs, context: &Context) -> Result<Reply> {
     let text = |time: f64| if dates { date_text(time) } else { time.to_string() };
     sink.write(&form.header()?).map_err(failed)?;
     for (part, times) in next.chunks(BLOCK).enumerate() {
-        context.go_on()?;
+        context.check_stop()?;
         let start = part * BLOCK;
         let block = Block {
             start,

@@ -145,7 +145,7 @@ mod tests {
         let fit = command.find_subcommand("fit").unwrap();
         for setting in settings::all() {
             let found = fit.get_arguments().find(|arg| arg.get_id() == setting.name);
-            let arg = found.unwrap_or_else(|| panic!("{} is no option", setting.name));
+            let arg = found.unwrap_or_else(|| panic!("{} is not an option", setting.name));
             assert_eq!(arg.get_help().unwrap().to_string(), setting.help());
         }
         // what is said of the rows and files, and parts of the name of a method
@@ -157,7 +157,7 @@ mod tests {
                 settings::find(name).is_some()
                     || others.contains(&group)
                     || ["from", "alpha", "layers", "help"].contains(&name),
-                "--{name} is no setting"
+                "--{name} is not a setting"
             );
         }
     }

@@ -98,7 +98,7 @@ fn meaning(kind: Kind) -> &'static str {
         }
         Kind::Gaussian | Kind::Other => {
             "RMSE, MAE, NLPD (mean negative log predictive density) and CRPS are better the smaller they are, R² the nearer it \
-             is to 1; MSLL below 0 is better than knowing mean and variance alone; the share of targets within the 95 % \
+             is to 1; MSLL below 0 is better than knowing only mean and variance; the share of targets within the 95 % \
              intervals should be near 95."
         }
     }
@@ -175,7 +175,7 @@ fn pictures(
         if again || what.cannot(fitted).is_some() {
             continue;
         }
-        context.go_on()?;
+        context.check_stop()?;
         let svg = match what.needs_rows() {
             true => plot::of_rows(what, fitted, opened, judged, look)?,
             false => plot::of_model(what, fitted, look)?,
@@ -205,7 +205,7 @@ fn judge(fitted: &Fitted, opened: &Opened, known: Rows, context: &Context) -> Re
     // where nothing was held out, each row is predicted by the others
     let others = match (known, &fitted.weight_name) {
         (Rows::Learnt, None) if train.overall.rows() <= LEFT_OUT => {
-            context.go_on()?;
+            context.check_stop()?;
             score::left_out(fitted, &opened.train).ok()
         }
         _ => None,
@@ -226,7 +226,7 @@ fn judge(fitted: &Fitted, opened: &Opened, known: Rows, context: &Context) -> Re
     let sentence = match (known, &others) {
         (Rows::Learnt, Some(_)) => format!(
             "The fit held nothing out. In the line \"each by the others\" every row is predicted by all others \
-             (leave-one-out, without training anew); the line \"{}\" has the rows that the model learnt from, which \
+             (leave-one-out, without refitting); the line \"{}\" has the rows that the model learnt from, which \
              flatters it.",
             known.others()
         ),
@@ -248,7 +248,7 @@ fn inducing_part(
     if inducing::cannot(fitted).is_some() {
         return Ok(None);
     }
-    context.go_on()?;
+    context.check_stop()?;
     let quality = inducing::judge(fitted, opened, None)?;
     let text = inducing::text(fitted, &quality, QualityOptions::default().fraction);
     Ok(Some((text, plot::explained(fitted, &quality, look)?)))

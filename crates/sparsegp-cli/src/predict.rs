@@ -115,7 +115,7 @@ fn some_rows(rows: &Selected, context: &Context) -> Result<Mat<f64>> {
             Err(sparsegp::Error::NoRows { .. }) => break,
             block => block?.x,
         };
-        context.go_on()?;
+        context.check_stop()?;
         inputs = x.ncols();
         for i in 0..x.nrows() {
             if next % step == 0 {
@@ -247,7 +247,7 @@ pub fn run(args: &PredictArgs, context: &Context) -> Result<Reply> {
             (Err(sparsegp::Error::NoRows { .. }), Some(_)) => break,
             (block, _) => block?,
         };
-        context.go_on()?;
+        context.check_stop()?;
         remarks.add(&fitted, block.x.as_ref());
         if done == 0 {
             sink.write(&header).map_err(failed)?;

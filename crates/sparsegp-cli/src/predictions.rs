@@ -93,9 +93,9 @@ impl Form {
         let kind = Kind::of(fitted);
         let latent = of == Of::Latent;
         let names = if latent { latent_names(fitted) } else { fitted.target_names.clone() };
-        let alone = names.len() == 1;
+        let single = names.len() == 1;
         let number =
-            |(i, name)| Part::Number(i, if alone { String::new() } else { format!("{name}_") });
+            |(i, name)| Part::Number(i, if single { String::new() } else { format!("{name}_") });
         let parts = match (latent, kind) {
             (false, Kind::Classes) => vec![Part::Classes(labels(fitted))],
             _ => names.into_iter().enumerate().map(number).collect(),

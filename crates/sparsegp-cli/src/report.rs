@@ -33,7 +33,7 @@ pub fn latent_names(fitted: &Fitted) -> Vec<String> {
 
 /// What each number of a parameter belongs to: an input column or a latent function.
 fn owners(fitted: &Fitted) -> Vec<Vec<Option<String>>> {
-    // of a deep model the first layer alone sees the inputs
+    // of a deep model only the first layer sees the inputs
     let first = if fitted.model.hidden.is_empty() { "kernel" } else { "layers[0].kernel" };
     let mut units = fitted.model.input_kernels().into_iter().flat_map(|kernel| kernel.units());
     let latents = latent_names(fitted);
@@ -122,7 +122,7 @@ fn range(values: &[f64]) -> String {
 }
 
 fn notes(row: &ParameterRow) -> String {
-    // sites and T are moved by steps of their own, whatever the optimiser sees
+    // sites and T are moved by their own steps, whatever the optimiser sees
     let own = ["q.lambda1", "q.lambda2", "q.t_sqrt"];
     let frozen = row.frozen && !own.contains(&row.path.as_str());
     let frozen = frozen.then(|| "frozen".to_owned());

@@ -107,7 +107,7 @@ pub fn run(args: &SampleArgs, context: &Context) -> Result<Reply> {
             count(n, "row")
         )));
     }
-    context.go_on()?;
+    context.check_stop()?;
     let (x, extra) = (rows.x.as_ref(), &rows.extra[..]);
     let draws: Vec<Mat<f64>> = if args.latent {
         let functions = fitted.sample_functions(args.draws, WAVES, args.seed)?;
@@ -151,9 +151,9 @@ pub fn run(args: &SampleArgs, context: &Context) -> Result<Reply> {
 
 /// The line of names.
 fn header(args: &SampleArgs, names: &[String]) -> Result<String> {
-    let alone = names.len() == 1;
+    let single = names.len() == 1;
     let of = |name: &String| {
-        let prefix = if alone { String::new() } else { format!("{name}_") };
+        let prefix = if single { String::new() } else { format!("{name}_") };
         (1..=args.draws).map(move |draw| format!("{prefix}{draw}"))
     };
     let columns: Vec<String> = names.iter().flat_map(of).collect();

@@ -286,7 +286,7 @@ pub fn score(fitted: &Fitted, rows: &Selected, context: &Context) -> Result<AllS
     let mut blocks = rows.blocks(BLOCK, None)?;
     let mut unknown = Vec::new();
     for block in blocks.by_ref() {
-        context.go_on()?;
+        context.check_stop()?;
         let block = complete(block?);
         if !block.rows.is_empty() {
             running.add(fitted, &block)?;

@@ -94,9 +94,9 @@ pub fn run(args: &SuggestArgs, context: &Context) -> Result<Reply> {
     let mut optimiser = begun(args).map_err(Fail::of_usage)?;
     let mut rows = Vec::new();
     if let Some(data) = &args.data {
-        rows = told(args, data, &mut optimiser)?;
+        rows = learnt(args, data, &mut optimiser)?;
     }
-    context.go_on()?;
+    context.check_stop()?;
     let best = optimiser.best()?;
     let points = optimiser.ask(args.count)?;
     let space = optimiser.space();
@@ -158,8 +158,8 @@ fn begun(args: &SuggestArgs) -> sparsegp::Result<Optimiser> {
     Optimiser::new(Space::parse(&args.input)?, options)
 }
 
-/// Tells of the rows of a table; returns the row of every trial, from 1.
-fn told(args: &SuggestArgs, data: &Path, optimiser: &mut Optimiser) -> Result<Vec<usize>> {
+/// Gives the optimiser the rows of a table; returns the row of every trial, from 1.
+fn learnt(args: &SuggestArgs, data: &Path, optimiser: &mut Optimiser) -> Result<Vec<usize>> {
     let table = args.table.open(data)?;
     let mut columns = Vec::new();
     let mut places: Vec<Option<Vec<usize>>> = Vec::new();

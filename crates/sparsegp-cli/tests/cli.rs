@@ -1,4 +1,4 @@
-//! The program as people and scripts use it: every test runs the binary in a folder of its own.
+//! The program as people and scripts use it: every test runs the binary in its own folder.
 
 #[path = "cli/support.rs"]
 mod support;

@@ -38,7 +38,7 @@ pub fn register() -> PyResult<()> {
 /// An object of Python that computes, with what it says of itself.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// Of the class alone, for messages.
+    /// Of the class only, for messages.
     pub name: &'static str,
     /// `type`, `class` and `options`.
     pub entries: Map<String, Value>,

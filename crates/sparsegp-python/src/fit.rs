@@ -400,14 +400,14 @@ pub fn update(
         keep_rows,
         ..UpdateOptions::default()
     };
-    let mut told = String::new();
+    let mut text = String::new();
     let outcome = watched(py, None, |_, observer| {
         let mut watch = |_: usize, _: usize| match observer.interrupted() {
             true => Err(sparsegp::Error::Interrupted),
             false => Ok(()),
         };
         let (updated, report) = sparsegp::fit::update(&own, &dataset, &options, &mut watch)?;
-        told = serde_json::json!({
+        text = serde_json::json!({
             "rows": report.rows,
             "points": report.points,
             "added_points": report.added,
@@ -419,5 +419,5 @@ pub fn update(
         Ok(updated)
     })?;
     let (updated, error) = reply(py, outcome);
-    Ok((updated, told, error))
+    Ok((updated, text, error))
 }

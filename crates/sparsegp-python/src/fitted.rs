@@ -59,7 +59,7 @@ impl Fitted {
 
 #[pymethods]
 impl Fitted {
-    /// Everything that can be told of it, as JSON.
+    /// Everything that is known about it, as JSON.
     fn describe(&self) -> String {
         let f = &*self.inner;
         let kernels: Vec<_> = f.model.kernels.iter().map(|k| k.to_json()).collect();
@@ -172,7 +172,7 @@ impl Fitted {
         Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
     }
 
-    /// Means alone, where they are those of the latent function.
+    /// Only means, where they are those of the latent function.
     fn predict_mean<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
         let x = Matrix::of(&x);
         let mean = unlocked(py, || self.inner.predict_mean(x.as_ref()))?;

@@ -2,7 +2,7 @@
 
 use crate::arrays::matrix;
 use crate::errors::exception;
-use crate::watch::goes_on;
+use crate::watch::continues;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -170,7 +170,7 @@ pub fn flow<'py>(
     let steps = RunOptions { steps: asked.steps, tolerance: asked.tolerance, every: 1 };
     let mut stopped: Option<PyErr> = None;
     let report = run(&mut solver, &mut target, &steps, &mut |step, progress| {
-        let told = || -> PyResult<bool> {
+        let answer = || -> PyResult<bool> {
             py.check_signals()?;
             let Some(callback) = &callback else { return Ok(false) };
             let event = json!({
@@ -182,7 +182,7 @@ pub fn flow<'py>(
             });
             callback.call1((event.to_string(),))?.is_truthy()
         };
-        goes_on(told(), &mut stopped)
+        continues(answer(), &mut stopped)
     });
     if let Some(error) = target.raised.take().or(stopped) {
         return Err(error);
@@ -213,7 +213,7 @@ pub fn flow<'py>(
         // the density is not finite at a draw
         Err(error) => json!({ "error": error.to_string() }),
     });
-    let told = json!({
+    let text = json!({
         "steps": report.steps,
         "ended": ended,
         "reason": reason,
@@ -224,5 +224,5 @@ pub fn flow<'py>(
             .collect::<Vec<_>>(),
     });
     let rows = particles.x().transpose().to_owned();
-    Ok((matrix(py, rows.as_ref())?, told.to_string()))
+    Ok((matrix(py, rows.as_ref())?, text.to_string()))
 }

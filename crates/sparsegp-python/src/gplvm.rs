@@ -158,7 +158,7 @@ pub fn gplvm_from_bytes(py: Python<'_>, content: &[u8]) -> PyResult<Gplvm> {
 
 #[pymethods]
 impl Gplvm {
-    /// Everything that can be told of it, as JSON.
+    /// Everything that is known about it, as JSON.
     fn describe(&self) -> String {
         let f = &*self.inner;
         json!({

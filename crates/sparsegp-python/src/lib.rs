@@ -2,7 +2,8 @@
 //!
 //! It holds no numerics. Arrays come in and go out as NumPy arrays of 64-bit floats, everything
 //! structured as JSON; names, defaults and documentation for users are in `python/sparsegp`. Work is done
-//! without the interpreter's lock, on threads of its own ([`pool`]), and can be interrupted ([`watch`]).
+//! without the interpreter's lock, on its own threads ([`pool`]), and can be interrupted
+//! ([`watch`]).
 
 mod arrays;
 mod bayesopt;

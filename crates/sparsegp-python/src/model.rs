@@ -122,7 +122,7 @@ impl Model {
         Ok(Self { held, columns, engine: Cpu::default() })
     }
 
-    /// Paths with what is to be told of each parameter, as JSON.
+    /// Paths with what is to be reported of each parameter, as JSON.
     fn describe(&self) -> String {
         let held = self.held();
         let params: Vec<_> = held

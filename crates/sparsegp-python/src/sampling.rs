@@ -3,7 +3,7 @@
 use crate::arrays::{array, matrix, vector};
 use crate::errors::{exception, read_json};
 use crate::pool::unlocked;
-use crate::watch::goes_on;
+use crate::watch::continues;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -214,7 +214,7 @@ pub fn sample<'py>(
     let begun = Instant::now();
     let mut last = begun;
     let mut watch = |done: usize, total: usize| {
-        let mut told = || -> PyResult<bool> {
+        let mut answer = || -> PyResult<bool> {
             py.check_signals()?;
             let Some(callback) = &callback else { return Ok(false) };
             if last.elapsed() < PATIENCE && done < total {
@@ -226,7 +226,7 @@ pub fn sample<'py>(
                 json!({ "event": "sampling", "sweep": done, "sweeps": total, "seconds": seconds });
             callback.call1((event.to_string(),))?.is_truthy()
         };
-        goes_on(told(), &mut stopped)
+        continues(answer(), &mut stopped)
     };
     let drawn = run(&mut density, starts.as_deref(), prior, &asked, &mut watch);
     if let Some(error) = density.raised.take().or(stopped) {
@@ -234,7 +234,7 @@ pub fn sample<'py>(
     }
     let drawn = drawn.map_err(exception)?;
     let summaries = unlocked(py, || Ok(drawn.summaries()))?;
-    let told = json!({
+    let text = json!({
         "steps": drawn.steps,
         "not_numbers": density.not_numbers,
         "positions": density.positions,
@@ -255,6 +255,6 @@ pub fn sample<'py>(
         array(py, counts, &shape)?,
         array(py, flags, &shape)?,
         matrix(py, columns.as_ref())?,
-        told.to_string(),
+        text.to_string(),
     ))
 }

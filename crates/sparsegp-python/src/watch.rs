@@ -1,6 +1,6 @@
 //! Trainings that a person watches and may interrupt.
 //!
-//! The work is done on a thread of its own, which never needs the interpreter. The calling thread
+//! The work is done on a separate thread, which never needs the interpreter. The calling thread
 //! waits for what happens there, looks for signals (so that Ctrl-C acts at once, whatever is being
 //! computed), and calls back into Python.
 
@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// What a callback's answer means for work that runs in the interpreter's thread: whether it goes on. An exception ends it,
-/// and is kept for the caller.
-pub fn goes_on(told: PyResult<bool>, stopped: &mut Option<PyErr>) -> ControlFlow<()> {
-    match told {
+/// What a callback's answer means for work that runs in the interpreter's thread: whether it
+/// continues. An exception ends it, and is kept for the caller.
+pub fn continues(answer: PyResult<bool>, stopped: &mut Option<PyErr>) -> ControlFlow<()> {
+    match answer {
         Ok(false) => ControlFlow::Continue(()),
         Ok(true) => ControlFlow::Break(()),
         Err(error) => {
@@ -78,8 +78,8 @@ impl<T: Send> Shards for Asking<T> {
     }
 }
 
-/// What the calling thread sends. It may itself ask for work on this pool, which may have this thread alone: it is done
-/// meanwhile.
+/// What the calling thread sends. It may itself ask for work on this pool, which may have only this
+/// thread: it is done meanwhile.
 fn waited<A>(answered: &Receiver<A>) -> Result<A, TryRecvError> {
     loop {
         match answered.try_recv() {
@@ -97,7 +97,7 @@ fn waited<A>(answered: &Receiver<A>) -> Result<A, TryRecvError> {
 struct Sending<'a, T> {
     sender: Sender<Message<T>>,
     stop: &'a AtomicBool,
-    /// When the last minibatch was told of.
+    /// When the last minibatch was reported.
     last: Option<Instant>,
     wanted: bool,
 }
@@ -176,8 +176,8 @@ pub struct Outcome<T> {
     pub exception: Option<PyErr>,
 }
 
-/// Does some work on a thread of its own. Its engine and its observer end it when a signal arrives, or
-/// when `callback`, which gets every event as JSON, raises an exception or returns a true value.
+/// Does some work on a separate thread. Its engine and its observer end it when a signal arrives,
+/// or when `callback`, which gets every event as JSON, raises an exception or returns a true value.
 pub fn watched<T: Send>(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,

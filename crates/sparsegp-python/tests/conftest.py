@@ -2,6 +2,6 @@
 
 import os
 
-# scikit-learn skips a check of its own without it
+# scikit-learn skips one of its checks without it
 os.environ.setdefault("SCIPY_ARRAY_API", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")

@@ -1,4 +1,4 @@
-"""Kernels of one's own, in a module as users would have them (its name is in model files)."""
+"""User-defined kernels, in a module as users would have them (its name is in model files)."""
 
 import numpy as np
 

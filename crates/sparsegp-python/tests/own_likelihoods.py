@@ -1,4 +1,4 @@
-"""Likelihoods of one's own, in a module as users would have them (its name is in model files)."""
+"""User-defined likelihoods, in a module as users would have them (its name is in model files)."""
 
 import numpy as np
 from scipy import special

@@ -1,4 +1,4 @@
-"""Mean functions of one's own, in a module as users would have them (its name is in model files)."""
+"""User-defined mean functions, in a module as users would have them (its name is in model files)."""
 
 import numpy as np
 

@@ -48,8 +48,8 @@ def test_other_frames_are_cut_too(kind):
     days = WEEKS.to_numpy().astype("datetime64[us]")
     X = (frames.table if kind == "pyarrow" else frames.DataFrame)({"x": SALES, "day": days})
     assert [len(test) for _, test in CutOffs("13w", 2).split(X)] == [13, 13]
-    alone = X.select(["day"])
-    found = sparsegp.backtest(GPRegressor("rbf", max_iter=5), alone, SALES, horizon="4w", cutoffs=2)
+    days_only = X.select(["day"])
+    found = sparsegp.backtest(GPRegressor("rbf", max_iter=5), days_only, SALES, horizon="4w", cutoffs=2)
     assert list(found.scores["rows"])[-1] == 8
 
 
@@ -120,8 +120,8 @@ def test_a_backtest_is_that_of_the_command_line(tmp_path):
         "1y",
     ]
     line += ["--max-iterations", "40", "--horizon", "13w", "--cutoffs", "3", "--every", "10w", "--parts", "2"]
-    told = json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
-    last = told["scores"][-1]
+    report = json.loads(subprocess.run(line, check=True, capture_output=True, text=True).stdout)
+    last = report["scores"][-1]
     for name, own in (("RMSE", "rmse"), ("MAE", "mae"), ("NLPD", "nlpd"), ("CRPS", "crps")):
         np.testing.assert_allclose(last["model"][name], all_rows.loc["model", own], rtol=1e-3)
     np.testing.assert_allclose(last["model"]["in 95 %"], 100 * all_rows.loc["model", "in_95"])

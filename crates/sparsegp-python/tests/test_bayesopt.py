@@ -77,7 +77,7 @@ def test_constraints_and_failures():
 
 
 @pytest.mark.parametrize("acquisition", ["ei", "ucb(beta=1.5)", "thompson"])
-def test_a_search_goes_on_from_a_file_and_a_pickle(tmp_path, acquisition):
+def test_a_search_resumes_from_a_file_and_a_pickle(tmp_path, acquisition):
     a = minimise(loss, mixed(), 10, acquisition=acquisition, random_state=4)
     a.save(tmp_path / "search.json")
     b = Optimiser.load(tmp_path / "search.json")

@@ -602,7 +602,7 @@ def classes_of(module, base):
         for name in module.__all__
         if inspect.isclass(value := getattr(module, name)) and issubclass(value, base)
     }
-    # that of one's own stands for no name
+    # the user-defined one stands for no name
     return found - {base, kernels.Custom, likelihoods.Custom}
 
 
@@ -1135,7 +1135,7 @@ SCALARS = {
     "ordinal": (Ordinal(bin_edges=EDGES, sigma=SIGMA), Ordered, [0.0, 2.0, 3.0], None),
 }
 MEAN, VARIANCE = np.array([-0.4, 0.7, 1.2]), np.array([0.3, 1.7, 0.05])
-# where log p(y | f) is integrated by twenty points of Gauss–Hermite unless told otherwise
+# where log p(y | f) is integrated by twenty points of Gauss–Hermite unless stated otherwise
 BY_RULE = [
     "bernoulli",
     "bernoulli probit with floor",
@@ -1636,7 +1636,7 @@ def test_a_further_number_that_a_likelihood_does_not_take_is_refused():
         StudentT(4.5, 0.6).log_prob([0.1], [0.2], extra=[0.4])
 
 
-def test_no_rows_are_no_rows():
+def test_no_rows_give_no_rows():
     for name, example in LIKELIHOOD_EXAMPLES.items():
         none = np.empty((0, example.num_latents))
         extra = [] if name == "binomial" else None
@@ -1686,7 +1686,7 @@ def test_a_convolutional_kernel_is_the_sum_over_patches_of_the_base():
 
 def test_pixels_are_standardised_together():
     rng = np.random.default_rng(5)
-    # pixels of one image with spreads of their own, a constant one, and a column that is no pixel
+    # pixels of one image with different spreads, a constant one, and a column that is not a pixel
     X = np.column_stack([rng.normal(size=(60, 4)) * [0.3, 4.0, 1.0, 0.0] + 2.0, rng.normal(40.0, 9.0, 60)])
     y = X[:, :4].mean(axis=1) + 0.1 * X[:, 4] + rng.normal(0.0, 0.2, 60)
     kernel = kernels.Convolutional([2, 2, 1], [1, 2], active_dims=[0, 1, 2, 3]) + RBF(active_dims=[4])

@@ -158,14 +158,14 @@ def test_scores_stop_the_clock(compare):
     assert compare.seconds_of({"seconds": 3.0}, args) == 3.0
 
 
-def test_values_that_differ_are_told(compare):
+def test_values_that_differ_are_reported(compare):
     cells = {}
     for peer, value in (("sparsegp", -10.0), ("gpflow", -10.0005), ("gpjax", -11.0)):
         cells[peer] = compare.Cell(peer, "gpr-2000", 1, True)
         cells[peer].ways = cells[peer].ways[:1]
         cells[peer].runs[cells[peer].ways[0]] = [(1.0, {"value": value})]
-    told = list(compare.notes_of("gpr-2000", 1, cells))
-    assert len(told) == 1 and "gpjax: VALUE" in told[0]
+    notes = list(compare.notes_of("gpr-2000", 1, cells))
+    assert len(notes) == 1 and "gpjax: VALUE" in notes[0]
     cells["gpflow"].runs[cells["gpflow"].ways[0]] = [(1.0, {"value": -10.005})]
     assert len(list(compare.notes_of("gpr-2000", 1, cells))) == 2
     assert len(list(compare.notes_of("gpr-2000", 1, cells, "single"))) == 1
@@ -182,7 +182,7 @@ def test_jobs_of_single_precision_are_those_that_ours_has(compare, monkeypatch, 
     assert "no single-precision job" in capsys.readouterr().err
 
 
-def test_a_way_that_is_not_there_is_told_and_the_other_goes_on(compare, monkeypatch, tmp_path):
+def test_a_missing_way_is_reported_and_the_other_continues(compare, monkeypatch, tmp_path):
     def run(*command, limit, threads):
         if "LargeBatch" in command[-1]:
             raise compare.Failure("GPyTorch 1.14 has no LargeBatchVariationalStrategy")
@@ -195,12 +195,12 @@ def test_a_way_that_is_not_there_is_told_and_the_other_goes_on(compare, monkeypa
     assert "has no Large" in "".join(compare.notes_of("svgp-256", 1, cells))
 
 
-def test_turns_are_told_one_by_one_and_the_table_has_the_median(compare, monkeypatch, capsys, tmp_path):
+def test_turns_are_reported_one_by_one_and_the_table_has_the_median(compare, monkeypatch, capsys, tmp_path):
     results = iter(f'RESULT {{"seconds": {seconds}}}' for seconds in (1.0, 2.0, 9.0))
     monkeypatch.setattr(compare, "run", lambda *command, limit, threads: next(results))
     args = SimpleNamespace(peers=["sparsegp"], rounds=3, quick=True, limit=1, nll=0.2, precision="double")
     cells = compare.measure("svgp-256", 1, {"sparsegp": (tmp_path, {}, 0)}, tmp_path, args)
     assert cells["sparsegp"].seconds == 2.0
     printed = capsys.readouterr()
-    told = [line.split("sparsegp ")[1] for line in (printed.out + printed.err).splitlines()]
-    assert told == ["1000 ms", "2000 ms", "9000 ms"]
+    turns = [line.split("sparsegp ")[1] for line in (printed.out + printed.err).splitlines()]
+    assert turns == ["1000 ms", "2000 ms", "9000 ms"]

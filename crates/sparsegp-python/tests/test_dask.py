@@ -120,7 +120,7 @@ DRIVER = """
 """
 
 
-def test_a_killed_driver_goes_on_elsewhere(tmp_path, client):
+def test_a_killed_driver_resumes_elsewhere(tmp_path, client):
     """Stopped on these workers, resumed by a driver that is killed, ended without any cluster."""
     frame, file = table(), str(tmp_path / "run.ckpt")
     expected = bits(fitted_here(frame, max_iter=9))
@@ -207,7 +207,7 @@ def test_minibatches_are_those_of_one_machine(client):
     np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
-def test_texts_and_labels_that_one_partition_alone_has(client):
+def test_texts_and_labels_that_only_one_partition_has(client):
     frame = table(600)
     frame["colour"] = np.where(np.arange(600) < 500, "red", "green")
     frame.loc[590:, "colour"] = "blue"

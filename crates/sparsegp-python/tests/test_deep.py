@@ -59,7 +59,7 @@ def test_the_default_batch_is_the_methods():
     assert batches and set(batches) == {1}  # of 1024 rows
 
 
-def test_a_training_that_ended_goes_on(tmp_path):
+def test_a_training_that_ended_can_resume(tmp_path):
     X, y, _ = rows(200)
     straight = model(epochs=20).fit(X, y)
     path = tmp_path / "state.safetensors"
@@ -138,8 +138,8 @@ def test_layers_in_mixed_precision_agree_or_say_why_not():
     assert np.abs(mixed.predict(X) - mean).max() < 0.1 * deviation.max()
     precise = dict(initial={"likelihood.variance": 1e-7}, fixed=["likelihood.variance"])
     with pytest.warns(UserWarning, match="in double precision"):
-        told = model(method="deep", epochs=2, precision="mixed", **precise).fit(X, y)
-    assert told.precision_ == "double"
+        fitted = model(method="deep", epochs=2, precision="mixed", **precise).fit(X, y)
+    assert fitted.precision_ == "double"
     with pytest.raises(ValueError, match=r"deep\(kind=r\)"):
         model(method="deep(kind=r)", epochs=2, precision="mixed").fit(X, y)
     with pytest.raises(ValueError, match="one layer"):

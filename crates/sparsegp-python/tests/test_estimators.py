@@ -636,13 +636,17 @@ def test_parts_that_widen_are_named():
     rng = np.random.default_rng(5)
     X = rng.normal(size=(600, 2))
     y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=600)
-    for order, told in ((np.arange(600), False), (np.argsort(X[:, 0]), True), (np.argsort(abs(X[:, 0])), True)):
+    for order, warned in (
+        (np.arange(600), False),
+        (np.argsort(X[:, 0]), True),
+        (np.argsort(abs(X[:, 0])), True),
+    ):
         model = GPRegressor(n_inducing=20, epochs=1)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for part in np.split(order, 6):
                 model.partial_fit(X[part], y[part])
-        assert any("learnt first" in str(own.message) for own in caught) == told
+        assert any("learnt first" in str(own.message) for own in caught) == warned
 
 
 def test_a_fit_with_online_can_be_continued():
@@ -681,8 +685,8 @@ def test_mixed_precision_agrees_or_says_why_not():
     assert np.abs(mixed.predict(X) - mean).max() < 0.05 * deviation.max()
     precise = dict(initial={"likelihood.variance": 1e-8}, fixed=["likelihood.variance"])
     with pytest.warns(UserWarning, match="in double precision"):
-        told = GPRegressor(**options, **precise, precision="mixed").fit(X, y)
-    assert told.precision_ == "double"
+        fitted = GPRegressor(**options, **precise, precision="mixed").fit(X, y)
+    assert fitted.precision_ == "double"
     with pytest.raises(ValueError, match="precision"):
         GPRegressor(method="svgp", precision="half").fit(X, y)
 
@@ -700,9 +704,9 @@ def test_predictions_in_mixed_precision_agree_or_say_why_not():
     assert (rounded != deviation).any()
     precise = dict(initial={"likelihood.variance": 1e-8}, fixed=["likelihood.variance"])
     precise = GPRegressor(**options, **precise).fit(X, y)
-    with pytest.warns(UserWarning, match="predictions are in double precision") as told:
+    with pytest.warns(UserWarning, match="predictions are in double precision") as caught:
         same = precise.predict(X, return_std=True, precision="mixed")
-    assert told[0].filename == __file__
+    assert caught[0].filename == __file__
     np.testing.assert_array_equal(same, precise.predict(X, return_std=True))
     with pytest.raises(ValueError, match="`exact` has no mixed precision"):
         GPRegressor(method="exact", max_iter=2).fit(X, y).predict(X, precision="mixed")
@@ -847,7 +851,7 @@ def test_rows_of_a_file_are_kept_aside(tmp_path):
         raise AssertionError("the rare label was never put aside")
 
 
-def test_checkpoints_go_on_to_the_same_bits(tmp_path):
+def test_checkpoints_resume_to_the_same_bits(tmp_path):
     X, y = waves(300)
     options = dict(method="svgp", n_inducing=20, batch_size=50, epochs=30)
     whole = GPRegressor(**options).fit(X, y)
@@ -1025,8 +1029,8 @@ def test_only_likelihoods_of_classes_make_classifiers():
 def test_progress_tells_what_happens(capsys):
     X, y = waves(60)
     GPRegressor(verbose=1).fit(X, y)
-    told = capsys.readouterr().err
-    assert "iteration 1 of at most 1000" in told and "objective" in told
+    printed = capsys.readouterr().err
+    assert "iteration 1 of at most 1000" in printed and "objective" in printed
     GPRegressor(verbose=1, method="svgp", epochs=5).fit(X, y)
     assert "epoch 1 of 5" in capsys.readouterr().err
     GPRegressor().fit(X, y)

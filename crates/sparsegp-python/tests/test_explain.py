@@ -110,7 +110,7 @@ def test_reports_and_pictures_show_it(product, tmp_path):
     assert "what explains the predictions of y0" in page and "y0 and x0" in page
 
 
-def test_a_pipeline_is_told_what_to_give(product):
+def test_the_refusal_of_a_pipeline_says_what_to_give(product):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 

@@ -79,7 +79,7 @@ def test_the_last_step_is_looked_at():
     np.testing.assert_array_equal(found.particles, whole.particles)
 
 
-def test_what_goes_wrong_is_told():
+def test_what_goes_wrong_is_reported():
     density, *_ = gaussian(2, 2.0)
     with pytest.raises(ZeroDivisionError):
         flow.fit(lambda x: 1 / 0, 2)
@@ -101,5 +101,5 @@ def test_what_goes_wrong_is_told():
 
     breaks.calls = []
     with pytest.raises(Exception, match="φ|finite"):
-        # the density is no number even where the flow went back to
+        # the density is not a number even where the flow went back to
         flow.fit(breaks, 2, tolerance=0)

@@ -46,7 +46,7 @@ def test_a_wrong_gradient_is_refused(factor):
         flow.fit(density, 3)
 
 
-def test_single_precision_is_no_wrong_gradient():
+def test_single_precision_is_not_a_wrong_gradient():
     def density(x):
         x = np.asarray(x, dtype=np.float32)
         return -0.5 * np.sum(x**2, axis=1), -x

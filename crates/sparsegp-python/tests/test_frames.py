@@ -221,7 +221,7 @@ def test_truth_values_are_categories():
     )
 
 
-def test_what_is_no_table_of_numbers_and_texts_is_refused():
+def test_what_is_not_a_table_of_numbers_and_texts_is_refused():
     pd = pytest.importorskip("pandas")
     pl = pytest.importorskip("polars")
     x = np.linspace(0, 6, 40)
@@ -260,7 +260,7 @@ def test_what_is_no_table_of_numbers_and_texts_is_refused():
     assert list(own.feature_names_in_) == ["x", "q=2_000"]
 
 
-def test_times_are_no_numbers_of_a_model():
+def test_times_are_not_numbers_of_a_model():
     pd = pytest.importorskip("pandas")
     x = np.arange(40.0)
     rows = pd.DataFrame({"x": x, "c": ["u", "v"] * 20})

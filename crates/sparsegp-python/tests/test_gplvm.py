@@ -39,7 +39,7 @@ def test_one_number_behind_the_columns_is_found(model, tmp_path):
     assert model.embedding_.shape == model.embedding_std_.shape == (80, 3)
     # one noise for all columns, as a part of their variance
     assert 0.03 < np.sqrt(np.mean(model.noise_variance_)) < 0.09
-    # places of the rows that were learnt, by the cells alone
+    # places of the rows that were learnt, by the cells only
     z, std = model.transform(Y, return_std=True)
     np.testing.assert_allclose(z[:, order[0]], model.embedding_[:, order[0]], atol=0.1)
     back, spread = model.inverse_transform(z, return_std=True)
@@ -114,7 +114,7 @@ def test_minibatches_come_near_all_rows_at_once():
         whole = BayesianGPLVM(**how).fit(y)
     seen = []
     with warnings.catch_warnings():
-        # epochs are no failure to converge
+        # epochs are not a failure to converge
         warnings.simplefilter("error", ConvergenceWarning)
         own = BayesianGPLVM(
             **how, batch_size=60, epochs=5, callback=lambda at: seen.append(at["objective"])

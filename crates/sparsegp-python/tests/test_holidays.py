@@ -57,12 +57,12 @@ def test_calendars_have_many_forms():
     [
         (pd.DataFrame({"day": ["2024-05-01"], "name": ["fair"]}), "needs `date` and `name`"),
         (pd.DataFrame({"date": ["2024-05-01"], "name": ["fair"], "after": [0.5]}), "`after` is a whole number"),
-        ({"fair": ["soon"]}, "'fair' has \\['soon'\\], which is no date"),
+        ({"fair": ["soon"]}, "'fair' has \\['soon'\\], which is not a date"),
         ({"fair": [np.datetime64("NaT")]}, "missing date"),
         ({}, "no holidays"),
     ],
 )
-def test_what_is_no_calendar_is_refused(given, match):
+def test_what_is_not_a_calendar_is_refused(given, match):
     with pytest.raises(ValueError, match=match):
         GPRegressor(holidays=given, max_iter=3).fit(X, SALES)
     with pytest.raises(TypeError, match="frame"):

@@ -119,7 +119,7 @@ def test_targets_that_are_kept():
         GPRegressor(method="tvgp").fit(x[whole], both[whole])
 
 
-def test_words_that_are_no_choice():
+def test_words_that_are_not_choices():
     with pytest.raises(ValueError, match="'zero'.*'indicator'"):
         GPRegressor(missing="zero").fit(i[:, None], Y)
     with pytest.raises(ValueError, match="'zero'"):

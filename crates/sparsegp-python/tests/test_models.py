@@ -56,7 +56,7 @@ def slope(f, x, h):
 def check_gradients(model, data=None, skip=(), rtol=1e-6):
     """Gradients of the bound against differences, for every parameter."""
     value, found = model.elbo_and_gradients(data)
-    # the value alone may be summed in another order
+    # the value by itself may be summed in another order
     assert value == pytest.approx(model.elbo(data), rel=1e-12)
     again = model.gradients(data)
     assert set(found) == set(model.parameters) == set(again)
@@ -269,7 +269,7 @@ def test_power_ep_is_its_formula(alpha):
             np.testing.assert_array_equal(found, expected)
 
 
-def test_the_power_is_of_pep_alone():
+def test_only_pep_has_a_power():
     with pytest.raises(ValueError, match="alpha is the power of 'pep'"):
         SGPR((X, Y), KERNEL, Z, bound="fitc", alpha=0.5)
     with pytest.raises(ValueError, match="at most 1"):
@@ -473,9 +473,9 @@ def test_minibatches_stand_for_all_rows(likelihood):
         found = np.average([g[path] for g in gradients], axis=0, weights=sizes)
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10, err_msg=path)
     # without num_data rows stand for themselves
-    alone = SVGP(KERNEL, likelihood, Z, q_mu=mean, q_sqrt=root)
-    assert alone.elbo((X, y)) == pytest.approx(whole, rel=1e-13)
-    assert alone.elbo((X[:8], y[:8])) > model.elbo((X[:8], y[:8]))
+    separate = SVGP(KERNEL, likelihood, Z, q_mu=mean, q_sqrt=root)
+    assert separate.elbo((X, y)) == pytest.approx(whole, rel=1e-13)
+    assert separate.elbo((X[:8], y[:8])) > model.elbo((X[:8], y[:8]))
 
 
 @pytest.mark.parametrize("whiten", [True, False])
@@ -536,7 +536,7 @@ def test_gradients_of_bounds_for_gaussian_noise_are_slopes(bound):
     check_gradients(model, (x, y))
 
 
-def test_several_latent_functions_with_parts_of_their_own():
+def test_several_latent_functions_with_their_own_parts():
     mean, root = gaussian_q(latents=2, m=4)
     model = SVGP(
         [KERNEL, Matern32(0.9, 0.5)],
@@ -548,9 +548,9 @@ def test_several_latent_functions_with_parts_of_their_own():
     )
     assert {p.split(".")[0] for p in model.parameters} == {"kernels[0]", "kernels[1]", "inducing", "q"}
     check_gradients(model, (X[:15], Y[:15]))
-    # the first latent function is that of a model of its own
-    alone = SVGP(KERNEL, "gaussian", Z[:4], q_mu=mean[:, :1], q_sqrt=root[:1], jitter=1e-6)
-    found, expected = model.predict_f(XNEW), alone.predict_f(XNEW)
+    # the first latent function is that of a separate model
+    separate = SVGP(KERNEL, "gaussian", Z[:4], q_mu=mean[:, :1], q_sqrt=root[:1], jitter=1e-6)
+    found, expected = model.predict_f(XNEW), separate.predict_f(XNEW)
     np.testing.assert_allclose(found[0][:, :1], expected[0], rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found[1][:, :1], expected[1], rtol=1e-10)
     # E[y] = μ₀, var y = v₀ + e^{2μ₁ + 2v₁}
@@ -655,7 +655,7 @@ def test_gradients_of_bounds_by_sites_are_slopes(tying):
     data = (X[:15], COUNTS[:15])
     for _ in range(2):
         model.natural_gradient_step(data, rate=0.4)
-    # the sites themselves are moved by natural steps alone
+    # the sites themselves are moved only by natural steps
     check_gradients(model, data, skip=("q.lambda1", "q.lambda2"))
 
 
@@ -712,7 +712,7 @@ def test_models_come_back_from_pickle(kind):
         if data is None:
             for own, other_one in zip(again.predict_f(XNEW), model.predict_f(XNEW)):
                 np.testing.assert_array_equal(own, other_one)
-        # one goes on as the other would, and neither changes the other
+        # one continues as the other would, and neither changes the other
         before, trained = model["kernel.variance"], model.copy()
         for each in (again, trained):
             each.optimise(data, max_iterations=3)
@@ -870,7 +870,7 @@ def test_a_callback_stops_the_training(kind, batch_size):
         report = model.optimise(data, callback=stop, **options)
         assert not report["converged"] and report["stopped"]
         assert all(np.isfinite(e["objective"]) for e in events)
-        # where it was told to, not a while later
+        # where it was asked to, not a while later
         second = [e["iteration"] for e in events if e["event"] == "iteration"][1]
         # a report counts minibatches, four to the epoch
         assert report["iterations"] == second * (1 if batch_size is None else 4)
@@ -896,7 +896,7 @@ def test_an_exception_in_a_callback_comes_out_and_the_best_stays(kind):
     middle = model.elbo(data)
     assert middle > before
     assert np.isfinite(model.predict_f(XNEW)[0]).all()
-    # and it can go on
+    # and it can continue
     model.optimise(data, max_iterations=20)
     assert model.elbo(data) >= middle
 
@@ -1266,7 +1266,7 @@ def test_no_rows_are_the_prior():
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_inputs_that_are_no_numbers_are_value_errors(kind):
+def test_inputs_that_are_not_numbers_are_value_errors(kind):
     model, data = models()[kind]
     x, y = model._data if data is None else data
     for bad in (np.nan, np.inf, -np.inf):
@@ -1326,7 +1326,7 @@ def test_leaving_a_row_out_is_conditioning_on_the_others():
             kept = np.arange(40) != i
             others = model.copy()
             others._data = (X[kept], Y[kept])
-            others["kernel.variance"] = others["kernel.variance"]  # conditioned anew
+            others["kernel.variance"] = others["kernel.variance"]  # conditioned again
             if extra is not None:
                 others._further = {**others._further, "extra": extra[kept]}
             own = None if extra is None else extra[i : i + 1]

@@ -111,7 +111,7 @@ def test_an_error_of_one_rank_ends_all(rows):
     for arguments, words in [
         (["none-*.parquet", "--target", "y"], "no file matches"),
         ([rows / "rows-1.parquet", "--target", "z"], "has no column 'z'"),
-        ([__file__, "--target", "y"], "is no Parquet file"),
+        ([__file__, "--target", "y"], "is not a Parquet file"),
     ]:
         done = fit(2, *arguments, "-o", rows / "m.safetensors", "--quiet")
         assert done.returncode != 0 and words in done.stderr, done.stderr
@@ -143,7 +143,7 @@ if model is not None:
 """
 
 
-def test_a_program_of_ones_own(tmp_path):
+def test_a_users_program(tmp_path):
     path = tmp_path / "program.py"
     path.write_text(PROGRAM.format(tests=str(Path(__file__).parent)))
     done = run(3, path)

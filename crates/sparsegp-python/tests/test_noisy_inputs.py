@@ -85,7 +85,7 @@ def test_frames_files_and_the_command_line(tmp_path: Path):
     np.testing.assert_allclose(sparsegp.load(made).predict(frame), own, rtol=1e-9)
 
 
-def test_predictions_alone():
+def test_only_predictions():
     rng = np.random.default_rng(5)
     X = rng.uniform(-2, 2, (120, 1))
     labels = np.where(X[:, 0] + 0.1 * rng.normal(size=120) > 0, "up", "down")
@@ -116,7 +116,7 @@ def test_what_cannot_be_is_said():
         model.predict(X, x_sd={0: "sd"})
     with pytest.raises(ValueError, match="names the feature 'z'"):
         model.predict(X, x_sd={"z": 0.1})
-    with pytest.raises(ValueError, match="fit it anew"):
+    with pytest.raises(ValueError, match="refit it"):
         model.partial_fit(X, y)
     with pytest.raises(ValueError, match="gives|NaN"):
         model.predict(X, x_sd=np.full(X.shape, np.nan))

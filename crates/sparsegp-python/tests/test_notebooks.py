@@ -1,6 +1,7 @@
 """Notebooks of the tutorials: each has the cells of its page, ran without an error, is small, and names no place of a machine.
 
-What they print is compared with the page; ``scripts/notebooks`` makes them anew. Nothing of Jupyter is needed here.
+What they print is compared with the page; ``scripts/notebooks`` makes them again. Nothing of
+Jupyter is needed here.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def test_cells_are_those_of_the_page(name: str, notebooks: Any) -> None:
     page = notebooks.PAGES / f"{name}.md"
     _, book = book_of(name)
     cells = [(cell["cell_type"], "".join(cell["source"])) for cell in book["cells"]]
-    assert cells == notebooks.cells(page), f"scripts/notebooks {name} makes it anew"
+    assert cells == notebooks.cells(page), f"scripts/notebooks {name} makes it again"
     # a page leads to its notebook at its top
     assert f"](../../../docs/notebooks/{name}.ipynb)" in page.read_text(encoding="utf-8").split("\n## ")[0]
 

@@ -58,7 +58,7 @@ def test_constraints_failures_and_pruned_trials():
     assert best.value > 1.7
 
 
-def test_finite_and_conditional_spaces_go_on():
+def test_finite_and_conditional_spaces_continue():
     def small(trial):
         return trial.suggest_int("n", 0, 3) ** 2
 

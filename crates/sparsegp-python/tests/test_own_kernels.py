@@ -290,7 +290,7 @@ class Mistaken(Bell):
         ("complex", "must be real numbers"),
     ],
 )
-def test_what_is_no_covariance_is_refused(how, words):
+def test_what_is_not_a_covariance_is_refused(how, words):
     for kernel in (Mistaken(how), Matern52() + Mistaken(how)):
         with pytest.raises(ValueError, match=words):
             fitted(kernel)

@@ -158,7 +158,7 @@ class Mistaken(StudentT):
         ("single", "float32"),
     ],
 )
-def test_what_is_no_density_is_refused(how, words):
+def test_what_is_not_a_density_is_refused(how, words):
     with pytest.raises(ValueError, match=words):
         GPRegressor("rbf", likelihood=Mistaken(how), method="svgp", n_inducing=8, epochs=2).fit(*table())
 

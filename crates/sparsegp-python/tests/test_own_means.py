@@ -153,7 +153,7 @@ class Wrong(Decay):
         (Wrong(), "`Wrong` has the slope .* in `rate`"),
     ],
 )
-def test_what_is_no_mean_function_is_refused(mean, words):
+def test_what_is_not_a_mean_function_is_refused(mean, words):
     with pytest.raises(ValueError, match=words):
         GPRegressor("rbf", mean=mean, method="exact").fit(X, Y)
     with pytest.raises((ValueError, AssertionError)):

@@ -95,7 +95,7 @@ def test_a_place_has_one_lengthscale_in_kilometres():
         ([(7, 0)], ValueError, "no column 7"),
     ],
 )
-def test_what_is_no_place_is_refused(given, error, match):
+def test_what_is_not_a_place_is_refused(given, error, match):
     with pytest.raises(error, match=match):
         GPRegressor("rbf", places=given, max_iter=1).fit(FRAME, Y)
 

@@ -38,7 +38,7 @@ def problem(n, seed=0, columns=2):
 
 
 def script(text, timeout=120, **environment):
-    """Runs a program of its own; what it prints. A hang ends the test."""
+    """Runs a separate program; what it prints. A hang ends the test."""
     done = subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", text],
         capture_output=True,
@@ -184,7 +184,7 @@ def test_other_threads_run_while_a_model_is_fitted():
     x, y = problem(500)
     with Ticking() as other:
         start = other.ticks
-        # it would go on for long, but the other thread has got somewhere
+        # it would continue for long, but the other thread has got somewhere
         model = GPRegressor(
             method="exact", max_iter=100_000, tol=1e-300, callback=lambda _: other.ticks > start + 20
         ).fit(x, y)
@@ -249,7 +249,7 @@ def child(work):
 def bytes_of(arrays):
     return b"".join(a.tobytes() for a in arrays)
 
-# after the import alone
+# after only the import
 first = child(lambda: fit(1))
 expected = bytes_of(fit(1))
 assert first == expected
@@ -265,7 +265,7 @@ def three():
     sparsegp.set_num_threads(3)
     return fit(1)
 assert child(three) == expected
-# the parent goes on
+# the parent continues
 assert bytes_of(model.predict(x, return_std=True)) == predicted
 assert bytes_of(fit(1)) == expected
 with multiprocessing.get_context("fork").Pool(2) as pool:
@@ -301,14 +301,14 @@ def test_exceptions_of_a_callback_come_out_and_the_best_state_stays(error, name)
     with pytest.raises(type(error)) as caught:
         estimator.fit(x, y)
     assert caught.value is error
-    # the best of what was told, or better
+    # the best of what was reported, or better
     assert len(objectives) >= 4 and estimator.objective_ >= max(objectives) - 1e-9
     mean, std = estimator.predict(x, return_std=True)
     assert np.isfinite(mean).all() and (std > 0).all()
     assert estimator.score(x, y) > 0
     again = pickle.loads(pickle.dumps(estimator.set_params(callback=None)))
     np.testing.assert_array_equal(again.predict(x), mean)
-    # it can be fitted anew
+    # it can be fitted again
     assert estimator.set_params(max_iter=30).fit(x, y).objective_ > objectives[3]
 
 
@@ -376,7 +376,7 @@ def test_an_exception_before_there_is_a_model_comes_out(event):
 
 
 @pytest.mark.parametrize("method", ["exact", "titsias2025", "svgp", "tsvgp"])
-def test_a_callback_that_always_wants_an_end_is_no_interrupt(method):
+def test_a_callback_that_always_wants_an_end_is_not_an_interrupt(method):
     x, y = problem(200)
     # from the first event on, whichever that is
     model = GPRegressor(method=method, n_inducing=12, epochs=100_000, pilot=100, callback=lambda _: True)
@@ -438,7 +438,7 @@ print("done")
 @pytest.mark.alone
 @linux
 def test_ctrl_c_ends_a_fit_and_the_best_state_stays():
-    # each would go on for hours; the signal comes while an evaluation is being computed
+    # each would continue for hours; the signal comes while an evaluation is being computed
     text = (
         PROBLEM
         + '''
@@ -602,7 +602,7 @@ def test_the_layout_of_arrays_does_not_matter(layout, name, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["exact", "titsias2025", "svgp", "svgp2025", "tsvgp"])
-def test_weights_of_one_are_no_weights(method):
+def test_weights_of_one_change_nothing(method):
     x, y = problem(80)
     model = GPRegressor(method=method, n_inducing=12, max_iter=4, epochs=2)
     expected = model.fit(x, y).predict(x)

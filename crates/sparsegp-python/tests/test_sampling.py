@@ -197,7 +197,7 @@ def test_wrong_use_is_refused():
     refused(r"gradients of shape \(2, 4\); expected \(4, 2\)", lambda x: (np.zeros(4), x.T))
     refused(r"log densities of shape \(2,\); expected \(\)", lambda x: (x, x), vectorized=False)
     refused("'nuts' takes a tuple .* gave ndarray", lambda x: standard(x)[0])
-    refused("'elliptical' takes log densities alone", method="elliptical")
+    refused("'elliptical' takes only log densities", method="elliptical")
     refused(
         "target_acceptance does not apply to method 'metropolis'", method="metropolis", target_acceptance=0.9
     )
@@ -270,8 +270,8 @@ def test_chains_apart_are_warned_of():
 
 def test_tables_and_progress(capsys):
     found = sampling.sample(standard, 2, draws=100, warmup=200, names=["left", "right"], verbose=1)
-    told = capsys.readouterr().err
-    assert "300 of 300" in told and "/s, ends in" in told
+    printed = capsys.readouterr().err
+    assert "300 of 300" in printed and "/s, ends in" in printed
     lines = found.summary().splitlines()
     assert lines[0].split() == ["mean", "std", "error", "5%", "95%", "rhat", "ess_bulk", "ess_tail"]
     assert [line.split()[0] for line in lines[1:]] == ["left", "right", "nuts:"]

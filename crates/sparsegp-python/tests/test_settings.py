@@ -74,7 +74,7 @@ def test_every_setting_is_documented(estimator):
             assert f"``{name}``" in of_sampling, name
 
 
-def told(model, X, y):
+def warned(model, X, y):
     """What warnings say of settings without effect."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -97,15 +97,15 @@ def told(model, X, y):
         ("deep", dict(pilot=10, epochs=2), ["pilot", "one layer"]),
     ],
 )
-def test_what_a_method_has_nothing_of_is_told_by_name(method, given, parts):
-    (text,) = told(GPRegressor(method=method, **given), *rows())
+def test_settings_without_effect_are_reported_by_name(method, given, parts):
+    (text,) = warned(GPRegressor(method=method, **given), *rows())
     for part in parts:
         assert part in text, text
 
 
 def test_svi_finds_its_rate_itself():
     X, y = rows()
-    (text,) = told(GPClassifier(method="svi", natural_rate=0.5, epochs=2), X, y > 0)
+    (text,) = warned(GPClassifier(method="svi", natural_rate=0.5, epochs=2), X, y > 0)
     assert "natural_rate" in text and "svi" in text
 
 
@@ -122,10 +122,10 @@ def test_svi_finds_its_rate_itself():
     ],
 )
 def test_nothing_is_said_of_what_acts(method, given):
-    assert told(GPRegressor(method=method, **given), *rows()) == []
+    assert warned(GPRegressor(method=method, **given), *rows()) == []
 
 
-def test_parts_are_told_of_once():
+def test_settings_of_parts_are_reported_once():
     X, y = rows()
     model = GPRegressor(method="svgp", max_iter=7, epochs=1, n_inducing=5)
     with pytest.warns(UserWarning, match="max_iter has no effect"):

@@ -208,7 +208,7 @@ def test_ugly_partitions_are_read_as_one_frame_is_or_refused():
     fails(X.assign(c=pd.to_timedelta(np.arange(120), unit="D")), "how they are stored")
 
 
-def test_targets_that_are_no_classes_are_refused():
+def test_targets_that_are_not_classes_are_refused():
     frame = table(60)
     model = sparsegp.GPClassifier(method="svgp", full_batch=True)
     with pytest.raises(ValueError, match="continuous"):

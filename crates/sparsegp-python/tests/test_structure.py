@@ -14,7 +14,7 @@ import sparsegp
 PACKAGE = Path(sparsegp.__file__).resolve().parent
 LONGEST = 500
 
-# from the bottom up: a module imports modules above it in this list alone, inside functions too
+# from the bottom up: a module imports only modules above it in this list, inside functions too
 ORDER = (
     "_core",
     "_arrays",
@@ -132,7 +132,7 @@ def test_no_source_is_long():
     assert {m: n for m, n in lengths.items() if n > LONGEST} == {}
 
 
-def test_modules_import_earlier_ones_alone():
+def test_modules_import_only_earlier_ones():
     assert sorted(ORDER) == sorted(SOURCES)
     place = {module: i for i, module in enumerate(ORDER)}
     wrong = [

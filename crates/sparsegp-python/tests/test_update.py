@@ -83,7 +83,7 @@ def test_partial_fit_of_an_online_model_keeps_old_rows():
     twin = GPRegressor(n_inducing=15, method="titsias2009").fit(X, y).update(new_X, new_y, correlation=0)
     np.testing.assert_allclose(model.predict(new_X), twin.predict(new_X), rtol=1e-6)
     assert model.n_samples_seen_ == 500
-    # points of its own, of any likelihood; a part need not hold all there will be
+    # its own points, of any likelihood; a part need not hold all there will be
     grown = GPRegressor(online=True).partial_fit(X, y).partial_fit(new_X, new_y)
     assert grown.update_report_["added_points"] > 0 and rmse(grown, new_X, new_y) < 0.6
     labels = np.where(np.sin(X[:, 0]) > 0, "up", "down")

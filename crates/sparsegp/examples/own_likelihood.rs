@@ -1,4 +1,4 @@
-//! A likelihood of your own, with a name: a fit by its log density alone, and a model file.
+//! A likelihood of your own, with a name: a fit from its log density only, and a model file.
 //!
 //! `cargo run --release -p sparsegp --example own_likelihood`
 

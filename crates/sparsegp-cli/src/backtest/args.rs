@@ -13,11 +13,11 @@ Examples:
       -o predictions.csv --plot backtest.svg
 
 At every cut-off a model is learnt from the rows up to it and predicts those within the horizon after it: scales, choices of
-`auto`, kernel and hyperparameters are found anew each time, and no later row is seen. The last cut-off is a horizon before the
+`auto`, kernel and hyperparameters are found again each time, and no later row is seen. The last cut-off is a horizon before the
 last time. Scores are of all cut-offs together, for parts of the horizon and for all of it, and beside them are those of
 simple forecasts: the last value, and with --season the value one season before (or more, until it is known).
 
-Lengths of time are 90min, 36h, 10d, 52w, 6mo, 4q or 1y; a number alone is one of steps. Other inputs than time are taken from
+Lengths of time are 90min, 36h, 10d, 52w, 6mo, 4q or 1y; a number without a unit counts steps. Other inputs than time are taken from
 the rows that are predicted, as if they were known in advance: leave out those that are not (--ignore).";
 
 /// Options of `sparsegp backtest`.

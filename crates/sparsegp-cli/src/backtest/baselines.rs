@@ -58,8 +58,8 @@ impl Simple {
             let own = Self::with(Some(length), format!("value {length} before"), rows, cuts)?;
             match own.errors.iter().any(|of| of.squared.is_nan()) {
                 true => notes.push(format!(
-                    "season `{text}`: not every row that is predicted has a known one a whole number of seasons before it: there \
-                     is no such simple forecast to compare with"
+                    "season `{text}`: not every row that is predicted has a known one a whole number of seasons before it, so \
+                     that simple forecast is left out of the comparison"
                 )),
                 false => all.push(own),
             }

@@ -83,7 +83,7 @@ impl Backtest<'_> {
         let split = Split::Given(fold.train.clone(), fold.test.clone());
         let learnt = fit::learn_from(&self.args.fit.0, &split, &context.silent())?;
         let seconds = start.elapsed().as_secs_f64();
-        context.go_on()?;
+        context.check_stop()?;
         let fitted = &learnt.fitted;
         if Kind::of(fitted) == Kind::Classes {
             return Err(Fail::usage(
@@ -109,7 +109,7 @@ impl Backtest<'_> {
         let mut tested = 0;
         let mut drawn = vec![Vec::new(); fitted.target_names.len()];
         for block in test.blocks(BLOCK, None)? {
-            context.go_on()?;
+            context.check_stop()?;
             let mut block = complete(block?);
             if block.rows.is_empty() {
                 continue;

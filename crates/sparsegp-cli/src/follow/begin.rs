@@ -1,4 +1,5 @@
-//! Where a stream goes on whose beginning the model has learnt: by a run before this one, or by its fit.
+//! Where a stream resumes whose beginning the model has learnt: by a run before this one, or by its
+//! fit.
 
 use super::FollowArgs;
 use super::known::{self, Followed};
@@ -19,7 +20,7 @@ const ROWS: usize = 1 << 12;
 pub struct Begun {
     /// Its rows.
     pub taken: Followed,
-    /// The stream of an earlier run that goes on.
+    /// The stream of an earlier run, which is resumed.
     pub resumed: Option<Followed>,
 }
 
@@ -70,7 +71,7 @@ fn rows_of_fit(
     let Some(division) = fitted.division.as_ref().filter(|division| division.rows > others) else {
         return Ok(None);
     };
-    // a file is there; the table of the fit in a pipe is known if it comes fast enough to be told
+    // a file is there; the table of the fit in a pipe is known if it comes fast enough
     let file = std::fs::metadata(&args.data).is_ok_and(|data| data.is_file());
     let patience = (!file).then(|| Duration::from_secs_f64(args.patience));
     let head = division.rows.min(ROWS);
@@ -101,7 +102,7 @@ fn pass_over(
     let ends = candidates.iter().map(|own| own.rows).chain([longest]);
     let shortest = ends.clone().min().unwrap_or(0);
     while read.rows < longest {
-        // the sum is known at the end of a stream alone
+        // the sum is known only at the end of a stream
         let next = ends.clone().filter(|rows| *rows > read.rows).min().unwrap_or(longest);
         let wanted = (next - read.rows).min(ROWS);
         if stopped() || lines.wait(wanted, None, None, stopped)? == Waited::Stopped {

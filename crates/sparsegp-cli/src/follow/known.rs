@@ -1,5 +1,6 @@
-//! Streams and tables that a model has learnt, known again by their text: a run that was killed goes on where its last save was, and
-//! what was followed is no news to `update`, nor the other way round.
+//! Streams and tables that a model has learnt, recognised by their text: a run that was killed
+//! resumes at its last save, `update` skips what was followed, and `follow` what `update` has
+//! learnt.
 
 use super::lines::{Lines, Waited};
 use crate::fail::{Fail, Result};
@@ -19,7 +20,8 @@ pub struct Followed {
     pub rows: usize,
     /// Sum of all of them.
     pub sum: u64,
-    /// Sums of the first 1, 2, 4, …, [`HEAD`] of them: most other streams are told apart by their first row.
+    /// Sums of the first 1, 2, 4, …, [`HEAD`] of them: most other streams are distinguished by
+    /// their first row.
     heads: Vec<u64>,
     /// Bytes of predictions that were written.
     #[serde(default)]
@@ -97,7 +99,8 @@ pub struct Recognised {
     pub learnt: Option<Followed>,
 }
 
-/// Reads a table and tells how much of it the model has learnt as a stream; none for what is no stream of text.
+/// Reads a table and returns how much of it the model has learnt as a stream; none for what is not
+/// a stream of text.
 ///
 /// # Errors
 /// An interruption.

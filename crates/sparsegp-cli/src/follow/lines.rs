@@ -36,7 +36,7 @@ pub struct Lines {
     /// Rows that were read and not taken.
     pub pending: VecDeque<Vec<u8>>,
     ended: bool,
-    /// Why no more can be read, which is told when what was read has been taken.
+    /// Why no more can be read, which is reported when what was read has been taken.
     failed: Option<String>,
     name: String,
 }
@@ -45,7 +45,7 @@ impl Lines {
     /// Begins to read a file, or stdin for `-`, and waits for its header.
     ///
     /// # Errors
-    /// For what is no stream of text, has no header or cannot be read; an interruption.
+    /// For what is not a stream of text, has no header or cannot be read; an interruption.
     pub fn open(path: &Path, stopped: &dyn Fn() -> bool) -> Result<Self> {
         let (name, source): (String, Box<dyn Read + Send>) = match path.as_os_str() == "-" {
             true => ("stdin".into(), Box::new(std::io::stdin())),
@@ -182,7 +182,7 @@ struct Quotes {
 }
 
 impl Quotes {
-    /// Passes over some bytes of a row; quotes open at the beginning of a cell alone.
+    /// Passes over some bytes of a row; quotes open only at the beginning of a cell.
     fn pass(&mut self, bytes: &[u8], separator: Option<u8>) {
         for byte in bytes {
             if self.quoted {
@@ -246,7 +246,7 @@ fn read(mut source: BufReader<Box<dyn Read + Send>>, to: &SyncSender<Result<Vec<
         }
         quotes = Quotes::default();
         let own = std::mem::take(&mut row);
-        // blank lines are no rows
+        // blank lines are not rows
         if own.iter().all(|byte| matches!(byte, b'\r' | b'\n')) && count > 0 {
             continue;
         }
@@ -255,7 +255,7 @@ fn read(mut source: BufReader<Box<dyn Read + Send>>, to: &SyncSender<Result<Vec<
             separator = SEPARATORS.into_iter().max_by_key(times).filter(|s| times(s) > 0);
             if own.trim_ascii().contains(&b'\r') {
                 let _ = to.send(Err(
-                    "ends its lines with a carriage return alone: pass it through `tr '\\r' '\\n'`"
+                    "ends its lines with only a carriage return: pass it through `tr '\\r' '\\n'`"
                         .into(),
                 ));
                 return;

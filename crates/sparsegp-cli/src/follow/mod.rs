@@ -40,8 +40,8 @@ Examples:
 Rows are read until the stream ends, or Ctrl-C does; the first line has the names of the columns. Each batch is predicted, then
 learnt (as by `sparsegp update`, with one pass and without old rows), so that the scores are of predictions made before a
 row was seen: the honest judgement of a stream. The model is written every --save-every, in one piece, and at the
-end. Where it goes over the model file itself, the same command on the same stream goes on where the last save was: no row
-counts twice, though the run was killed.
+end. Where it overwrites the model file itself, the same command on the same stream resumes at the last save: no row
+counts twice, even if the run was killed.
 
 Rows that are predicted much worse than those before are reported as a change. A kernel and a noise that no longer
 suit have to be fitted again, or learnt on the way with --train; what has moved slowly is followed with --forget.
@@ -333,7 +333,7 @@ impl<'a> Following<'a> {
     }
 }
 
-/// The names of targets in the predictions, which have columns of their own.
+/// The names of targets in the predictions, which have their own columns.
 fn observed(fitted: &Fitted) -> Vec<String> {
     let taken = |name: &String| {
         ["mean", "sd", "label"].contains(&name.as_str())
@@ -349,7 +349,7 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
     refuse_overwriting([&args.output].into_iter().chain(&args.predictions), [&args.data])?;
     refuse_overwriting(&args.predictions, [&args.model])?;
     if let Some(path) = args.predictions.as_ref().filter(|path| has_extension(path, "gz")) {
-        // a run that goes on cuts the file where the last save was
+        // a resumed run cuts the file where the last save was
         return Err(Fail::usage(format!(
             "--predictions {}: they are written as they come, and cannot be compressed; give a name that ends in .csv",
             path.display()

@@ -1,4 +1,4 @@
-//! The file of predictions, which a run that goes on cuts where the last save was.
+//! The file of predictions, which a resumed run cuts where the last save was.
 
 use crate::fail::{Fail, Result};
 use std::fs::File;
@@ -14,16 +14,16 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Begins a file with this header, or goes on behind its first bytes, if a run has left so many: what it wrote after its
-    /// last save is predicted again. Refuses a file that is another.
+    /// Begins a file with this header, or resumes after its first bytes, if a run has left so many:
+    /// what it wrote after its last save is predicted again. Refuses a file that is another.
     pub fn open(path: &Path, header: &str, behind: u64) -> Result<Self> {
         let name = path.display().to_string();
         let failed = |e: std::io::Error| Fail::output(&name, &e);
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         let mut file = options.open(path).map_err(failed)?;
-        let goes_on = behind > 0 && file.metadata().map_err(failed)?.len() > 0;
-        if goes_on {
+        let resumes = behind > 0 && file.metadata().map_err(failed)?.len() > 0;
+        if resumes {
             let mut first = vec![0; header.len()];
             let mut last = [0];
             let same = file.read_exact(&mut first).is_ok()
@@ -37,10 +37,10 @@ impl Sink {
                 )));
             }
         }
-        let kept = if goes_on { behind } else { 0 };
+        let kept = if resumes { behind } else { 0 };
         let mut sink = Self { file, name, written: kept };
         sink.back_to(kept)?;
-        if !goes_on {
+        if !resumes {
             sink.write(header)?;
         }
         Ok(sink)

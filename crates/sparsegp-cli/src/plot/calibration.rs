@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn right_counts_are_calibrated() {
-        // a fair coin, told as such: P(y < 0) = 0, P(y ≤ 0) = ½, P(y ≤ 1) = 1
+        // a fair coin, predicted as such: P(y < 0) = 0, P(y ≤ 0) = ½, P(y ≤ 1) = 1
         let coins = |low: f64| -> Vec<f64> {
             (0..2000).map(|i| if i % 2 == 0 { low } else { low + 0.5 }).collect()
         };

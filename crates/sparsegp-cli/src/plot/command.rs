@@ -34,7 +34,7 @@ predictions, or how reliable the probabilities of classes are.";
 pub struct PlotArgs {
     /// Model file
     pub model: PathBuf,
-    /// Table with the model's input and target columns; not needed for pictures of the model alone
+    /// Table with the model's input and target columns; not needed for pictures that show only the model
     pub data: Option<PathBuf>,
     /// What to draw
     #[arg(long, value_enum, default_value_t)]

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn longitudes_go_on_across_the_date_line() {
+    fn longitudes_continue_across_the_date_line() {
         let plane = Plane::Earth(100.0);
         let x = plane.inputs(&[(179.0, -20.0), (181.0, -21.0)]);
         let (first, second) = (plane.at(&x, 0), plane.at(&x, 1));

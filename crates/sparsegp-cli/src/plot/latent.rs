@@ -8,7 +8,7 @@ use plotters::prelude::*;
 use sparsegp::linalg::MatRef;
 use std::path::Path;
 
-/// Most labels that have colours and words of their own.
+/// Most labels that have their own colours and words.
 const LABELS: usize = 12;
 
 /// What the colours of rows mean.

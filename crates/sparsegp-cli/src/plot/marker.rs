@@ -10,7 +10,7 @@ use plotters::prelude::*;
 pub enum Marker {
     /// A row of a class: classes differ in colour, and in turn in shape.
     Class(usize),
-    /// A row with a colour of its own.
+    /// A row with its own colour.
     Value(RGBColor),
     /// An inducing point.
     Inducing,

@@ -238,7 +238,7 @@ impl What {
     }
 }
 
-/// A picture of a model alone.
+/// A picture that shows only the model.
 pub fn of_model(what: What, fitted: &Fitted, look: &Look) -> Result<String> {
     svg(1, look, |_, panel| match what {
         What::Training => training::panel(panel, fitted),

@@ -89,8 +89,9 @@ pub enum Mark {
     On(Marker),
 }
 
-/// The colour of a class: after Okabe & Ito 2008, "Color universal design", told apart by readers who
-/// do not see red and green alike. They repeat after seven; with the shapes of [`Marker::Class`], after 21.
+/// The colour of a class: after Okabe & Ito 2008, "Color universal design", distinguished by
+/// readers who do not see red and green alike. They repeat after seven; with the shapes of
+/// [`Marker::Class`], after 21.
 pub fn class_colour(class: usize) -> RGBColor {
     const COLOURS: [RGBColor; 7] = [
         BLUE,
@@ -303,7 +304,7 @@ impl Ticks {
 
 /// Days of a year, on average.
 const YEAR: f64 = 365.2425;
-/// Years from which on their beginnings are called by the year alone.
+/// Years from which on their beginnings are labelled with only the year.
 const YEARS: f64 = 4.0;
 /// Days up to which dates are of days.
 const WEEKS: f64 = 62.0;

@@ -20,7 +20,8 @@ const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 pub struct Service {
     fitted: Fitted,
     columns: Columns,
-    /// Whether this machine alone asks: then a page in a browser here, which asks by another name, does not.
+    /// Whether only this machine asks: then a page in a browser here, which asks by another name,
+    /// does not.
     local: bool,
 }
 

@@ -51,7 +51,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct ServeArgs {
     /// Model file
     pub model: PathBuf,
-    /// Address to listen at; by default this machine alone can ask
+    /// Address to listen at; by default only this machine can ask
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     pub host: String,
     /// Port to listen at; 0 takes a free one

@@ -217,7 +217,7 @@ fn hyperparameters_are_sampled_on_request() {
 }
 
 #[test]
-fn chains_go_on_from_their_checkpoint() {
+fn chains_resume_from_their_checkpoint() {
     let folder = folder();
     let quick = "--pilot 0 --max-iterations 3";
     let fit = format!("{HEART} --method gibbs --chains 2 --draws 30 --burn-in 10 {quick}");
@@ -311,8 +311,8 @@ fn quantiles_are_of_the_draws() {
     let y = column(&folder.read("n.csv"), "y");
     let inside = (0..60).filter(|i| low[*i] <= y[*i] && y[*i] <= high[*i]).count();
     assert!(inside > 45, "{inside} of 60");
-    // so are those of the function, whose law is no normal: there the median would be the mean, to the digit (which may lie
-    // between the middle draws of a row)
+    // so are those of the function, whose law is not normal: there the median would be the mean, to
+    // the digit (which may lie between the middle draws of a row)
     folder.ok("predict n.gp n.csv --latent --quantiles 0.025,0.5,0.975 -o f.csv");
     let latent = folder.read("f.csv");
     let [mean, sd, low, middle, high] =

@@ -30,8 +30,8 @@ const LINE: &str = "backtest sales.csv --target sales --horizon 13w --cutoffs 3 
 fn scores_are_those_of_the_predictions_that_are_written() {
     let folder = Folder::new();
     folder.write("sales.csv", table(&weeks(150, 150)));
-    let told = folder.json(&format!("{LINE} -o p.csv"));
-    let times: Vec<&str> = told["cutoffs"]
+    let report = folder.json(&format!("{LINE} -o p.csv"));
+    let times: Vec<&str> = report["cutoffs"]
         .as_array()
         .unwrap()
         .iter()
@@ -48,7 +48,7 @@ fn scores_are_those_of_the_predictions_that_are_written() {
     );
     let [y, mean, sd] = ["sales", "mean", "sd"].map(|name| column(&text, name));
     assert_eq!(y.len(), 39);
-    let all = told["scores"].as_array().unwrap().last().unwrap();
+    let all = report["scores"].as_array().unwrap().last().unwrap();
     assert_eq!((&all["ahead"], &all["rows"]), (&"all".into(), &39.into()));
     let errors: Vec<f64> = y.iter().zip(&mean).map(|(y, m)| y - m).collect();
     let rmse = (errors.iter().map(|e| e * e).sum::<f64>() / 39.0).sqrt();
@@ -73,7 +73,7 @@ fn scores_are_those_of_the_predictions_that_are_written() {
     assert!((number(&all["simple"]["value 1y before"]["RMSE"]) / season - 1.0).abs() < 1e-9);
     assert!(rmse < season && season < last, "{rmse} {season} {last}");
     // parts: 3.25 weeks hold three rows of thirteen, the next four of them ten
-    let rows: Vec<u64> = told["scores"]
+    let rows: Vec<u64> = report["scores"]
         .as_array()
         .unwrap()
         .iter()
@@ -142,7 +142,7 @@ fn times_may_be_unsorted_repeated_missing_or_numbers() {
 }
 
 #[test]
-fn counts_have_scores_and_pictures_of_their_own() {
+fn counts_have_their_own_scores_and_pictures() {
     let folder = Folder::new();
     let rows: String = (0..80).map(|i| format!("{i},{}\n", 4 + (i * 7) % 5)).collect();
     folder.write("calls.csv", format!("t,n\n{rows}"));

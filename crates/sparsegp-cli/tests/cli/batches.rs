@@ -1,17 +1,17 @@
-//! Minibatches: options, progress, early stopping, checkpoints, going on.
+//! Minibatches: options, progress, early stopping, checkpoints, continuing.
 
 use crate::support::{Folder, bundled, close, column, number, plane, snelson, tensors};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 #[test]
-fn a_killed_training_goes_on_to_the_same_bits() {
+fn a_killed_training_resumes_to_the_same_bits() {
     killed_and_resumed("svgp");
 }
 
 /// T of R-SVGP is part of what is kept, and the probes of a step are those of its number.
 #[test]
-fn a_killed_training_of_rsvgp_goes_on_to_the_same_bits() {
+fn a_killed_training_of_rsvgp_resumes_to_the_same_bits() {
     killed_and_resumed("rsvgp --probes 5 --inducing-wait 50");
 }
 
@@ -72,7 +72,7 @@ fn killed_and_resumed(method: &str) {
 }
 
 #[test]
-fn a_model_goes_on_with_new_rows_in_its_own_units() {
+fn a_model_continues_on_new_rows_in_its_own_units() {
     let folder = Folder::new();
     let text = plane(800);
     let lines: Vec<&str> = text.lines().collect();
@@ -152,7 +152,7 @@ fn progress_tells_epoch_objective_and_pace() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut seen = Vec::new();
     let pace = loop {
-        let line = lines.next().expect("it goes on").unwrap();
+        let line = lines.next().expect("it continues").unwrap();
         seen.push(line.clone());
         if line.contains("rows/s") {
             break line;
@@ -192,9 +192,9 @@ fn ways_to_train_q_reach_the_same_bound() {
     assert!(batches > collapsed - 10.0, "{batches} {collapsed}");
 }
 
-/// A smaller tolerance goes on for longer; rounds that are asked for go on to the end.
+/// A smaller tolerance trains for longer; rounds that are asked for run to the end.
 #[test]
-fn trainings_end_as_they_are_told_to() {
+fn trainings_end_where_their_options_say() {
     let folder = Folder::new();
     folder.write("m.csv", bundled("mcycle.csv.gz"));
     let training = |more: &str| {
@@ -261,7 +261,7 @@ fn contradictions_are_refused() {
     folder.ok("fit s.csv --target y -o m --method exact --full-batch --max-iterations 2 -q");
 }
 
-/// Sites by minibatches with steps of their own, on all rows with every tying, and what is refused.
+/// Sites by minibatches with their own steps, on all rows with every tying, and what is refused.
 #[test]
 fn sites_are_trained_saved_and_used() {
     let folder = Folder::new();
@@ -350,7 +350,7 @@ fn sites_without_inducing_points_are_trained_saved_and_used() {
 }
 
 #[test]
-fn a_killed_training_on_all_rows_goes_on_to_the_same_bits() {
+fn a_killed_training_on_all_rows_resumes_to_the_same_bits() {
     for method in ["titsias2025", "tsvgp --full-batch --likelihood student-t"] {
         let folder = Folder::new();
         folder.write("p.csv", plane(600));

@@ -164,7 +164,7 @@ fn labels_that_cannot_be_are_refused() {
     fit(digits, "--classes --likelihood poisson", 2, &["--classes", "poisson", "contradict"]);
     fit(digits, "--likelihood bernouli", 2, &["bernouli", "nearest: bernoulli"]);
     fit("x,y\n1,a\n2,b\n", "--likelihood gaussian", 1, &["row 1, column `y`", "`a` is text"]);
-    // A stray text among numbers is no label.
+    // A stray text among numbers is not a label.
     fit("x,y\n1,2\n2,red\n3,4\n", "", 1, &["d.csv: row 2, column `y`", "`red`"]);
     fit("x,y,z\n1,a,b\n2,b,a\n3,a,b\n", "--target z --classes", 1, &["second target"]);
     // A class that the model does not know.

@@ -126,9 +126,9 @@ fn kernels_find_their_categories() {
 fn comparisons_encode_too_and_dates_have_an_order() {
     let folder = Folder::new();
     folder.write("s.csv", sales(60));
-    let told =
+    let report =
         folder.json("compare s.csv --target sales --folds 2 --kernel rbf -- --max-iterations 5");
-    assert!(told["choices"].is_array() || told["table"].is_array() || told.is_object());
+    assert!(report["choices"].is_array() || report["table"].is_array() || report.is_object());
     let line = "compare s.csv --target sales --folds 2 --ordered day -- --max-iterations 5";
     folder.ok(&format!("{line} --ignore holiday"));
     // dates are inputs beside giving the order, in whatever notation; words are not
@@ -141,8 +141,8 @@ fn comparisons_encode_too_and_dates_have_an_order() {
     };
     folder.write("o.csv", sales(60).lines().map(own).collect::<String>());
     let mean = |line: &str| {
-        let told = folder.json(line);
-        let first = told["choices"][0]["scores"].as_object().unwrap().clone();
+        let report = folder.json(line);
+        let first = report["choices"][0]["scores"].as_object().unwrap().clone();
         first["RMSE"]["mean"].as_f64().unwrap()
     };
     let other = line.replace("s.csv", "o.csv") + " --date-format %d/%m/%Y";
@@ -186,21 +186,21 @@ fn a_row_without_an_end_and_a_file_without_a_beginning_are_errors() {
     };
     // a buffer is read at a time
     folder.write("t.csv", format!("x,y\n1,2\n3,{}\n", "4".repeat(100_000)));
-    let told = short("fit t.csv --target y");
+    let text = short("fit t.csv --target y");
     assert!(
-        told.contains("longer than 1000 bytes") && told.contains("SPARSEGP_MAX_ROW_BYTES"),
-        "{told}"
+        text.contains("longer than 1000 bytes") && text.contains("SPARSEGP_MAX_ROW_BYTES"),
+        "{text}"
     );
     folder.write("p.csv", "x,y\n1,2\n3,4\n4,5\n");
     folder.ok("fit p.csv --target y --max-iterations 2 -o m.safetensors");
-    let told = short("predict m.safetensors p.csv");
+    let text = short("predict m.safetensors p.csv");
     assert!(
-        told.contains("longer than 1000 bytes") && told.contains("SPARSEGP_MAX_FILE_BYTES"),
-        "{told}"
+        text.contains("longer than 1000 bytes") && text.contains("SPARSEGP_MAX_FILE_BYTES"),
+        "{text}"
     );
     if cfg!(target_os = "linux") {
-        let told = folder.run("predict /dev/zero p.csv").err;
-        assert!(told.contains("is not a complete sparsegp model file"), "{told}");
+        let text = folder.run("predict /dev/zero p.csv").err;
+        assert!(text.contains("is not a complete sparsegp model file"), "{text}");
     }
 }
 
@@ -209,9 +209,9 @@ fn names_with_line_breaks_stay_on_one_line() {
     let folder = Folder::new();
     folder.write("t.csv", "\"col\nnew\",y\n1,2\n3,4\n4,5\n");
     folder.ok("fit t.csv --target y --max-iterations 2 -o m.safetensors");
-    let told = folder.ok("inspect m.safetensors").out;
+    let text = folder.ok("inspect m.safetensors").out;
     assert!(
-        told.contains("col\\nnew") && !told.lines().any(|line| line.starts_with("new")),
-        "{told}"
+        text.contains("col\\nnew") && !text.lines().any(|line| line.starts_with("new")),
+        "{text}"
     );
 }

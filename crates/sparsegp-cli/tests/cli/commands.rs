@@ -183,7 +183,7 @@ fn every_command_explains_itself_and_quiet_is_quiet() {
 }
 
 #[test]
-fn who_reads_only_the_beginning_is_no_failure() {
+fn a_reader_of_only_the_beginning_is_not_a_failure() {
     let folder = Folder::new();
     folder.write("p.csv", plane(3000));
     folder.ok("fit p.csv --target y --features a --inducing 5 --pilot 0 --max-iterations 3 -o m.safetensors");
@@ -253,7 +253,7 @@ fn rows_are_scored_by_the_others() {
     folder.write("three.csv", table(&|j| j < 3));
     folder.refused(1, "score m three.csv --leave-one-out", &["3 rows", "trained on 12"]);
     folder.refused(2, "score m s.csv --leave-one-out --plot p.svg", &["--plot"]);
-    // counts and classes have densities alone
+    // counts and classes have only densities
     folder.write("c.csv", "x,y\n0,1\n1,2\n2,4\n3,3\n4,1\n5,0\n6,1\n");
     folder.ok("fit c.csv --target y --likelihood poisson -o c");
     let score = folder.json("score c c.csv --leave-one-out");

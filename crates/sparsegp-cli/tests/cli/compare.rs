@@ -24,7 +24,7 @@ fn choices_meet_the_same_rows_and_the_scores_are_those_of_fit() {
     );
     let choices = compared["choices"].as_array().unwrap();
     assert_eq!(choices.len(), 2);
-    // a line is no match for a wave, and the better comes first
+    // a line does not match a wave, and the better comes first
     assert_eq!(choices[0]["choice"], "rbf");
     assert_eq!(choices[0]["behind"]["mean"], 0.0);
     assert!(choices[1]["behind"]["mean"].as_f64().unwrap() > 0.3);
@@ -44,9 +44,9 @@ fn choices_meet_the_same_rows_and_the_scores_are_those_of_fit() {
         let values: Vec<f64> = each.iter().map(|v| v.as_f64().unwrap()).collect();
         let mean = values.iter().sum::<f64>() / 3.0;
         let error = (values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 6.0).sqrt();
-        let told = &choice["scores"]["NLPD"];
-        assert!((told["mean"].as_f64().unwrap() - mean).abs() < 1e-12);
-        assert!((told["standard_error"].as_f64().unwrap() - error).abs() < 1e-12);
+        let scored = &choice["scores"]["NLPD"];
+        assert!((scored["mean"].as_f64().unwrap() - mean).abs() < 1e-12);
+        assert!((scored["standard_error"].as_f64().unwrap() - error).abs() < 1e-12);
     }
     let runs = folder.read("runs.csv");
     assert_eq!(runs.lines().count(), 7);
@@ -60,7 +60,7 @@ fn rows_are_divided_at_random_by_groups_in_order_or_by_a_file() {
     folder.write("data.csv", table());
     let flags = |i: usize| format!("{},{}\n", u8::from(i.is_multiple_of(5)), u8::from(i % 7 == 1));
     folder.write("masks.csv", format!("a,b\n{}", (0..60).map(flags).collect::<String>()));
-    for (how, divisions, told) in [
+    for (how, divisions, protocol) in [
         ("--folds 3", 3, "3 random folds"),
         ("--folds 3 --group patient", 3, "3 folds of whole groups"),
         ("--folds 2 --ordered t", 2, "2 blocks in order"),
@@ -72,7 +72,7 @@ fn rows_are_divided_at_random_by_groups_in_order_or_by_a_file() {
         ("--test-mask masks.csv:a", 1, "1 split from files"),
         ("--test-mask masks.csv", 2, "2 splits from files"),
     ] {
-        // a column of groups, or of dates that order the rows, is no input
+        // a column of groups, or of dates that order the rows, is not an input
         let ignored = match how {
             "--folds 3 --group patient" => "t",
             _ if how.contains("--ordered") => "patient",
@@ -82,14 +82,14 @@ fn rows_are_divided_at_random_by_groups_in_order_or_by_a_file() {
             format!("compare data.csv --target y {how} -- --ignore {ignored} --max-iterations 20");
         let compared = folder.json(&line);
         assert_eq!(compared["divisions"].as_array().unwrap().len(), divisions, "{how}");
-        assert!(compared["protocol"].as_str().unwrap().starts_with(told), "{how}");
+        assert!(compared["protocol"].as_str().unwrap().starts_with(protocol), "{how}");
         assert_eq!(compared["choices"][0]["choice"], "defaults");
         assert_eq!(compared["choices"][0]["done"], divisions, "{how}");
     }
 }
 
 #[test]
-fn classes_and_counts_are_compared_by_scores_of_their_own() {
+fn classes_and_counts_are_compared_by_their_own_scores() {
     let folder = Folder::new();
     let mut text = String::from("x,class,count\n");
     for i in 0..40 {
@@ -125,7 +125,7 @@ fn what_cannot_be_compared_is_refused() {
     assert_eq!(folder.files(), ["data.csv"]);
 }
 
-/// What cannot be trained is told beside what can, and the exit code says so.
+/// What cannot be trained is reported beside what can, and the exit code says so.
 #[test]
 fn a_choice_of_which_nothing_can_be_trained_is_a_failure() {
     let folder = Folder::new();
@@ -137,9 +137,9 @@ fn a_choice_of_which_nothing_can_be_trained_is_a_failure() {
     assert!(run.out.contains("gaussian") && run.out.contains("2/2"), "{}", run.out);
     assert!(run.err.contains("error: no model could be trained of `student-t`"), "{}", run.err);
     let run = folder.run(&format!("--json {line}"));
-    let told: serde_json::Value = serde_json::from_str(&run.out).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&run.out).unwrap();
     assert_eq!(run.code, Some(1));
-    assert_eq!(told["choices"][1]["failures"].as_array().unwrap().len(), 2);
+    assert_eq!(report["choices"][1]["failures"].as_array().unwrap().len(), 2);
 }
 
 /// Kernels and likelihoods for the targets, and what they are better than.

@@ -22,10 +22,10 @@ fn layers_are_fitted_scored_and_shown() {
     folder.write("a.csv", table(300, 0));
     folder.write("b.csv", table(60, 1000));
     let line = "fit a.csv --target y --ignore side --method deep --layers 3 --inducing 20 --epochs 150 -o m.safetensors";
-    let told = folder.json(line);
-    assert_eq!(told["model"]["method"], "deep(layers=3)", "{told}");
+    let report = folder.json(line);
+    assert_eq!(report["model"]["method"], "deep(layers=3)", "{report}");
     assert_eq!(
-        (&told["model"]["layers"], &told["model"]["training"]["epochs"]),
+        (&report["model"]["layers"], &report["model"]["training"]["epochs"]),
         (&3.into(), &150.into())
     );
     let shown = folder.ok("inspect m.safetensors").out;
@@ -54,8 +54,8 @@ fn layers_are_fitted_scored_and_shown() {
     assert!(folder.read("page.html").contains("Hidden layers"));
     let skip =
         line.replace("--method deep --layers 3", "--method deep(layers=3,skip=true,kernels=own)");
-    let told = folder.json(&skip.replace("--epochs 150 -o m.", "--epochs 10 -o s."));
-    assert_eq!(told["model"]["method"], "deep(layers=3, skip=true, kernels=own)", "{told}");
+    let report = folder.json(&skip.replace("--epochs 150 -o m.", "--epochs 10 -o s."));
+    assert_eq!(report["model"]["method"], "deep(layers=3, skip=true, kernels=own)", "{report}");
     let shown = folder.ok("inspect s.safetensors").out;
     assert!(shown.contains("layers[1].kernels[1].lengthscales"), "{shown}");
     folder.ok("predict s.safetensors b.csv");
@@ -63,16 +63,16 @@ fn layers_are_fitted_scored_and_shown() {
     let again = folder.ok("predict n.safetensors b.csv").out;
     assert_eq!(out, again);
     // classes, and the same under a protocol
-    let told = folder.json(
+    let report = folder.json(
         "fit a.csv --target side --ignore y --method deep(kind=w) --inducing 15 --epochs 60 -o c.safetensors",
     );
-    assert_eq!(told["model"]["method"], "deep(kind=w)");
+    assert_eq!(report["model"]["method"], "deep(kind=w)");
     let out = folder.ok("predict c.safetensors b.csv").out;
     assert!(column(&out, "p_left").iter().all(|p| (0.0..=1.0).contains(p)));
-    let told = folder.json(
+    let report = folder.json(
         "compare a.csv --target y --method svgp --method deep --inducing 15 --folds 2 -- --ignore side --epochs 5",
     );
-    assert!(told.to_string().contains("deep"), "{told}");
+    assert!(report.to_string().contains("deep"), "{report}");
 }
 
 /// A choice that is scored by four numbers beside one that is scored by five.
@@ -84,12 +84,12 @@ fn choices_that_are_scored_differently_are_compared_by_name() {
     for line in
         [line, &line.replace("student-t --likelihood gaussian", "gaussian --likelihood student-t")]
     {
-        let told = folder.json(&format!("{line} -- --ignore side --max-iterations 5"));
+        let report = folder.json(&format!("{line} -- --ignore side --max-iterations 5"));
         let runs = folder.read("runs.csv");
         let each = |name: &str| column(&runs, name);
         // a share, not a CRPS
         assert!(each("in 95 %").iter().all(|share| (50.0..=100.0).contains(share)), "{runs}");
-        assert!(!told.to_string().contains("null"), "{told}");
+        assert!(!report.to_string().contains("null"), "{report}");
     }
 }
 
@@ -119,12 +119,12 @@ fn what_layers_do_not_have_is_refused() {
     folder.refused(1, "update m.safetensors a.csv --again -o n.safetensors", &["one layer"]);
     folder.refused(1, "fit a.csv --from m.safetensors -o n.safetensors", &["one layer"]);
     folder.refused(1, "score m.safetensors a.csv --leave-one-out", &["one layer"]);
-    let told = folder.ok("score m.safetensors a.csv");
-    assert!(!told.out.contains("--leave-one-out"), "{}", told.out);
+    let run = folder.ok("score m.safetensors a.csv");
+    assert!(!run.out.contains("--leave-one-out"), "{}", run.out);
 }
 
 #[test]
-fn a_killed_fit_goes_on_from_its_checkpoint() {
+fn a_killed_fit_resumes_from_its_checkpoint() {
     let folder = Folder::new();
     folder.write("a.csv", table(300, 0));
     let fit =
@@ -157,8 +157,8 @@ fn layers_in_mixed_precision_say_so_or_why_not() {
     let objective = |model: &str| number(&folder.json(&format!("inspect {model}")), "/objective");
     assert!((objective("mixed") - objective("double")).abs() < 0.01 * 300.0);
     let set = "--set likelihood.variance=1e-7 --freeze likelihood.variance";
-    let told = folder.ok(&format!("{fit} --precision mixed {set} -o precise"));
-    assert!(told.err.contains("the fit is in double precision"), "{}", told.err);
+    let run = folder.ok(&format!("{fit} --precision mixed {set} -o precise"));
+    assert!(run.err.contains("the fit is in double precision"), "{}", run.err);
     assert_eq!(folder.json("inspect precise")["training"]["precision"], "double");
     let relaxed = fit.replace("--method deep", "--method deep(kind=r)");
     folder.refused(2, &format!("{relaxed} --precision mixed -o r"), &["--precision", "kind=r"]);

@@ -42,14 +42,14 @@ fn rows_are_placed_gaps_are_filled_and_new_rows_come_later() {
     let folder = Folder::new();
     folder.write("a.csv", table(0..60, |i, j| i % 9 == 4 && j == i % 5));
     // five starts end in a worse optimum on some processors
-    let told = folder.json(
+    let report = folder.json(
         "embed a.csv -d 2 --inducing 15 --id key --color side -o map.safetensors --coordinates places.csv --fill whole.csv \
          --plot map.svg --restarts 10 --seed 1",
     );
-    assert_eq!((&told["rows"], &told["missing_cells"]), (&60.into(), &7.into()));
-    assert_eq!(told["columns"], serde_json::json!(["a", "b", "c", "d", "e"]));
+    assert_eq!((&report["rows"], &report["missing_cells"]), (&60.into(), &7.into()));
+    assert_eq!(report["columns"], serde_json::json!(["a", "b", "c", "d", "e"]));
     let relevance: Vec<f64> =
-        told["relevance"].as_array().unwrap().iter().map(|r| r.as_f64().unwrap()).collect();
+        report["relevance"].as_array().unwrap().iter().map(|r| r.as_f64().unwrap()).collect();
     let most = if relevance[0] > relevance[1] { 0 } else { 1 };
     // one number is behind all columns
     assert!(relevance[1 - most] < 0.5, "{relevance:?}");
@@ -156,7 +156,7 @@ fn many_rows_are_placed_by_minibatches() {
     let own = folder.json(&format!(
         "{embed} --batch 40 --epochs 6 -o map.safetensors --coordinates places.csv --threads 2"
     ));
-    let bound = |told: &serde_json::Value| told["bound"].as_f64().unwrap();
+    let bound = |report: &serde_json::Value| report["bound"].as_f64().unwrap();
     assert!(bound(&own) > bound(&whole) - 0.05 * bound(&whole).abs(), "{own} {whole}");
     let status = own["status"].as_str().unwrap();
     assert!(status.contains("after 6 epochs"), "{status}");
@@ -165,8 +165,8 @@ fn many_rows_are_placed_by_minibatches() {
     let r = ["z1", "z2"].map(|name| correlation(&column(&places, name), &t).abs());
     assert!(r[0].max(r[1]) > 0.9, "{r:?}");
     // the map places rows without training
-    let told = folder.json("embed a.csv --with map.safetensors --coordinates again.csv");
-    assert!(told["mean_log_density"].as_f64().unwrap().is_finite());
+    let report = folder.json("embed a.csv --with map.safetensors --coordinates again.csv");
+    assert!(report["mean_log_density"].as_f64().unwrap().is_finite());
     folder.refused(2, &format!("{embed} --epochs 3"), &["--batch"]);
     let spherical = format!("{embed} --method spherical --batch 40");
     folder.refused(2, &spherical, &["`spherical` is no sum over rows", "titsias2025"]);

@@ -52,7 +52,7 @@ fn rows_with_missing_inputs_are_learnt_from_and_predicted() {
 }
 
 #[test]
-fn categories_alone_are_filled() {
+fn only_categories_are_filled() {
     let folder = Folder::new();
     folder.write("cars.csv", cars());
     folder.refused(1, &format!("{FIT} --missing category"), &["row 4", "column `power`"]);

@@ -42,10 +42,10 @@ fn rows_are_predicted_before_they_are_learnt() {
     let folder = folder();
     folder.write("s.csv", format!("x,y\n{}", rows(250, 1000, 0.0)));
     folder.write("head.csv", format!("x,y\n{}", rows(100, 1000, 0.0)));
-    let told = folder
+    let report = folder
         .json("follow m.safetensors s.csv --correlation 0 --predictions p.csv -o f.safetensors");
     assert_eq!(
-        (&told["rows"], &told["batches"], &told["rows_in_all"]),
+        (&report["rows"], &report["batches"], &report["rows_in_all"]),
         (&250.into(), &3.into(), &400.into())
     );
     // the first batch is predicted by the model as it was
@@ -59,16 +59,17 @@ fn rows_are_predicted_before_they_are_learnt() {
     folder.ok("update m.safetensors s.csv --correlation 0 -o u.safetensors");
     let of = |model: &str| column(&folder.ok(&format!("predict {model} s.csv")).out, "sd");
     of("f.safetensors").iter().zip(of("u.safetensors")).for_each(|(a, b)| close(*a, b, 1e-8));
-    let before = number(&told, "/before/overall/rmse");
+    let before = number(&report, "/before/overall/rmse");
     assert!(before < 0.36, "{before}");
     let errors = column(&own, "mean").into_iter().zip(column(&own, "y"));
     let square: f64 = errors.map(|(m, y)| (m - y) * (m - y)).sum();
     close(before, (square / 250.0).sqrt(), 1e-9);
 }
 
-/// A run that is killed leaves its last save, and the next goes on from there: no row is lost or counts twice.
+/// A run that is killed leaves its last save, and the next resumes there: no row is lost or counts
+/// twice.
 #[test]
-fn a_killed_run_goes_on_where_it_was_saved() {
+fn a_killed_run_resumes_where_it_was_saved() {
     let folder = folder();
     let (first, rest) = (rows(200, 1000, 0.0), rows(150, 1200, 0.0));
     folder.write("s.csv", format!("x,y\n{first}{rest}"));
@@ -96,21 +97,21 @@ fn a_killed_run_goes_on_where_it_was_saved() {
         .open(folder.path("q.csv"))
         .and_then(|mut file| file.write_all(b"1,half a li"))
         .unwrap();
-    let told = folder.json(&line.replace(" - ", " s.csv "));
-    assert_eq!(told["skipped"], kept - 150);
-    assert_eq!(told["rows_in_all"], 500);
+    let report = folder.json(&line.replace(" - ", " s.csv "));
+    assert_eq!(report["skipped"], kept - 150);
+    assert_eq!(report["rows_in_all"], 500);
     assert_eq!(folder.read("p.csv"), folder.read("q.csv"));
     let [whole, resumed] =
         ["f.safetensors", "k.safetensors"].map(|name| tensors(&folder.bytes(name)));
     assert_eq!(whole, resumed);
     // and again there is nothing new
-    let told = folder.json(&line.replace(" - ", " s.csv "));
-    assert_eq!((&told["rows"], &told["skipped"]), (&0.into(), &350.into()));
+    let report = folder.json(&line.replace(" - ", " s.csv "));
+    assert_eq!((&report["rows"], &report["skipped"]), (&0.into(), &350.into()));
     // a stream that begins in the same way and then differs
     folder.write("s.csv", format!("x,y\n{first}{}", rows(150, 3000, 1.0)));
     folder.refused(2, &line.replace(" - ", " s.csv "), &["350 rows", "--again"]);
-    let told = folder.json(&line.replace(" - ", " s.csv --again "));
-    assert_eq!((&told["rows"], &told["skipped"]), (&350.into(), &0.into()));
+    let report = folder.json(&line.replace(" - ", " s.csv --again "));
+    assert_eq!((&report["rows"], &report["skipped"]), (&350.into(), &0.into()));
 }
 
 #[test]
@@ -136,8 +137,8 @@ fn a_live_stream_is_learnt_as_it_comes_and_ends_with_a_signal() {
     let output = child.wait_with_output().unwrap();
     drop(input);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&told["rows"], &told["rows_in_all"]), (&12.into(), &162.into()));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["rows"], &report["rows_in_all"]), (&12.into(), &162.into()));
     assert_eq!(folder.json("inspect m.safetensors")["rows"], 162);
 }
 
@@ -152,11 +153,11 @@ fn what_was_learnt_is_kept_when_a_stream_breaks_or_pauses() {
     assert!(run.err.contains("never closed") && run.err.contains("120 rows before"), "{}", run.err);
     assert_eq!(folder.json("inspect f.safetensors")["rows"], 270);
     assert_eq!(folder.read("p.csv").lines().count(), 121);
-    // mended, it goes on where it broke
+    // once mended, it resumes where it broke
     folder.write("s.csv", format!("x,y\n{}{}", rows(120, 1000, 0.0), rows(30, 1120, 0.0)));
-    let told =
+    let report =
         folder.json("follow f.safetensors s.csv --batch 50 --predictions p.csv -o f.safetensors");
-    assert_eq!((&told["rows"], &told["skipped"]), (&30.into(), &120.into()));
+    assert_eq!((&report["rows"], &report["skipped"]), (&30.into(), &120.into()));
     assert_eq!(column(&folder.read("p.csv"), "y").len(), 150);
     // predictions that are of something else stay as they are
     folder.write("other.csv", "a,b\n1,2\n");
@@ -179,7 +180,7 @@ fn what_was_learnt_is_kept_when_a_stream_breaks_or_pauses() {
 
 /// Two streams that begin alike: each is known by the whole of what was learnt of it.
 #[test]
-fn streams_with_a_common_head_are_told_apart() {
+fn streams_with_a_common_head_are_distinguished() {
     let folder = folder();
     let head = rows(90, 1000, 0.0);
     let (a, b) = (head.clone() + &rows(60, 2000, 0.0), head.clone() + &rows(20, 3000, 0.0));
@@ -194,24 +195,24 @@ fn streams_with_a_common_head_are_told_apart() {
     for name in ["a.csv", "b.csv"] {
         folder.refused(2, &format!("update m.safetensors {name} -o u.safetensors"), &["followed"]);
     }
-    let told = folder.json(line);
-    assert_eq!((&told["rows"], &told["skipped"]), (&0.into(), &110.into()));
+    let report = folder.json(line);
+    assert_eq!((&report["rows"], &report["skipped"]), (&0.into(), &110.into()));
     folder.write("b.csv", format!("x,y\n{b}{}", rows(15, 4000, 0.0)));
-    let told = folder.json("update m.safetensors b.csv -o u.safetensors");
-    assert_eq!(told["rows"], 15);
-    let told = folder.json(line);
-    assert_eq!((&told["rows"], &told["skipped"]), (&15.into(), &110.into()));
+    let report = folder.json("update m.safetensors b.csv -o u.safetensors");
+    assert_eq!(report["rows"], 15);
+    let report = folder.json(line);
+    assert_eq!((&report["rows"], &report["skipped"]), (&15.into(), &110.into()));
     // beyond the longer of the two
     folder.write("b.csv", format!("x,y\n{b}{}", rows(115, 4000, 0.0)));
-    let told = folder.json(line);
-    assert_eq!((&told["rows"], &told["skipped"]), (&100.into(), &125.into()));
-    let told = folder.json("follow m.safetensors a.csv -o m.safetensors");
-    assert_eq!((&told["rows"], &told["skipped"]), (&0.into(), &150.into()));
+    let report = folder.json(line);
+    assert_eq!((&report["rows"], &report["skipped"]), (&100.into(), &125.into()));
+    let report = folder.json("follow m.safetensors a.csv -o m.safetensors");
+    assert_eq!((&report["rows"], &report["skipped"]), (&0.into(), &150.into()));
 }
 
 /// Streams and tables are known to each other.
 #[test]
-fn what_was_followed_is_no_news_to_an_update_nor_the_other_way_round() {
+fn update_and_follow_skip_what_the_other_learnt() {
     let folder = folder();
     let mut log = format!("x,y\n{}", rows(150, 0, 0.0));
     log += &rows(60, 150, 0.0);
@@ -220,27 +221,27 @@ fn what_was_followed_is_no_news_to_an_update_nor_the_other_way_round() {
     folder.refused(2, "update m.safetensors log.csv -o m.safetensors", &["followed", "--again"]);
     log += &rows(25, 210, 0.0);
     folder.write("log.csv", &log);
-    let told = folder.json("update m.safetensors log.csv -o m.safetensors");
-    assert_eq!((&told["rows"], &told["rows_in_all"]), (&25.into(), &235.into()));
+    let report = folder.json("update m.safetensors log.csv -o m.safetensors");
+    assert_eq!((&report["rows"], &report["rows_in_all"]), (&25.into(), &235.into()));
     log += &rows(10, 235, 0.0);
     folder.write("log.csv", &log);
-    let told = folder.json("follow m.safetensors log.csv -o m.safetensors");
-    assert_eq!((&told["rows"], &told["skipped"]), (&10.into(), &235.into()));
-    // a table that was taken up is no stream to learn
+    let report = folder.json("follow m.safetensors log.csv -o m.safetensors");
+    assert_eq!((&report["rows"], &report["skipped"]), (&10.into(), &235.into()));
+    // a table that was taken up is not a stream to learn
     folder.write("b.csv", format!("x,y\n{}", rows(40, 900, 0.0)));
     folder.ok("update m.safetensors b.csv -o m.safetensors");
-    let told = folder.json("follow m.safetensors b.csv -o m.safetensors");
-    assert_eq!((&told["rows"], &told["skipped"]), (&0.into(), &40.into()));
+    let report = folder.json("follow m.safetensors b.csv -o m.safetensors");
+    assert_eq!((&report["rows"], &report["skipped"]), (&0.into(), &40.into()));
     // the table of a fit that left rows out is known
     folder.write("g.csv", format!("x,y\n{}3,\n{}", rows(60, 0, 0.0), rows(40, 60, 0.0)));
     folder.ok("fit g.csv --target y --missing drop --inducing 9 -o g.safetensors");
-    let told = folder.json("follow g.safetensors g.csv -o g.safetensors");
-    assert_eq!((&told["rows"], &told["skipped"]), (&0.into(), &101.into()));
+    let report = folder.json("follow g.safetensors g.csv -o g.safetensors");
+    assert_eq!((&report["rows"], &report["skipped"]), (&0.into(), &101.into()));
     // NumPy's header, and names that predictions have
     let data = rows(30, 2000, 0.0);
     folder.write("np.csv", format!("# x,y\n{data}"));
-    let told = folder.json("follow m.safetensors np.csv --batch 10 -o n.safetensors");
-    assert_eq!((&told["rows"], &told["batches"]), (&30.into(), &3.into()));
+    let report = folder.json("follow m.safetensors np.csv --batch 10 -o n.safetensors");
+    assert_eq!((&report["rows"], &report["batches"]), (&30.into(), &3.into()));
     folder.write("label.csv", format!("x,mean\n{}", rows(50, 0, 0.0)));
     folder.write("later.csv", format!("x,mean\n{}", rows(9, 70, 0.0)));
     folder.ok("fit label.csv --target mean --inducing 9 -o l.safetensors");
@@ -249,7 +250,7 @@ fn what_was_followed_is_no_news_to_an_update_nor_the_other_way_round() {
 }
 
 #[test]
-fn changes_are_told_and_forgetting_follows_them() {
+fn changes_are_reported_and_forgetting_follows_them() {
     let folder = folder();
     folder.write("s.csv", format!("x,y\n{}{}", rows(600, 1000, 0.0), rows(600, 1600, 4.0)));
     let run = |more: &str| {
@@ -258,7 +259,7 @@ fn changes_are_told_and_forgetting_follows_them() {
     let (kept, forgot) = (run(""), run("--forget 0.8"));
     assert_eq!(kept["changes"].as_array().unwrap().len(), 1, "{kept}");
     assert_eq!(kept["changes"][0]["first_row"], 601);
-    let nlpd = |told: &serde_json::Value| number(told, "/before/overall/nlpd");
+    let nlpd = |report: &serde_json::Value| number(report, "/before/overall/nlpd");
     assert!(nlpd(&forgot) < nlpd(&kept) - 1.0, "{} {}", nlpd(&forgot), nlpd(&kept));
     // so does a noise that is learnt with the rows
     let learnt = run("--train 10");
@@ -279,14 +280,14 @@ fn changes_are_told_and_forgetting_follows_them() {
 }
 
 #[test]
-fn rows_of_the_fit_bad_rows_and_what_is_no_stream() {
+fn rows_of_the_fit_bad_rows_and_what_is_not_a_stream() {
     let folder = folder();
     // the table of the fit, which has grown
     let grown = format!("x,y\n{}{}", rows(150, 0, 0.0), rows(20, 150, 0.0));
     folder.write("grown.csv", grown);
-    let told = folder.json("follow m.safetensors grown.csv -o f.safetensors");
+    let report = folder.json("follow m.safetensors grown.csv -o f.safetensors");
     assert_eq!(
-        (&told["rows"], &told["skipped"], &told["rows_in_all"]),
+        (&report["rows"], &report["skipped"], &report["rows_in_all"]),
         (&20.into(), &150.into(), &170.into())
     );
     // a row that cannot be read: those before it are kept, and it is named as of the stream
@@ -298,14 +299,14 @@ fn rows_of_the_fit_bad_rows_and_what_is_no_stream() {
     }
     assert_eq!(folder.json("inspect f.safetensors")["rows"], 250);
     folder.write("gaps.csv", "x,y\n1,\n2,\n3,23.1\n,4\n");
-    let told =
+    let report =
         folder.json("follow m.safetensors gaps.csv --batch 2 --missing drop -o f.safetensors");
-    assert_eq!((&told["rows"], &told["dropped"]), (&1.into(), &3.into()), "{told}");
+    assert_eq!((&report["rows"], &report["dropped"]), (&1.into(), &3.into()), "{report}");
     // a cell over two lines, and a comment first
     folder.write("two.csv", "# from the meter\nx,y,note\n1,24.2,\"one\ntwo\"\n2,24.5,plain\n");
-    let told =
+    let report =
         folder.json("follow m.safetensors two.csv --id note --predictions p.csv -o f.safetensors");
-    assert_eq!(told["rows"], 2);
+    assert_eq!(report["rows"], 2);
     assert!(folder.read("p.csv").contains("\"one\ntwo\""), "{}", folder.read("p.csv"));
     std::fs::remove_file(folder.path("f.safetensors")).unwrap();
     for (content, part) in [
@@ -326,10 +327,10 @@ fn rows_of_the_fit_bad_rows_and_what_is_no_stream() {
     folder.refused(2, &format!("{line} --predictions ./f.safetensors"), &["overwritten"]);
     folder.refused(2, &format!("{line} --predictions p.csv.GZ"), &["p.csv.GZ", ".csv"]);
     folder.refused(2, &format!("{line} --patience 1e30s"), &["patience", "1e9"]);
-    // a header alone is a stream without news
+    // only a header is a stream without news
     folder.write("s.csv", "x,y\n");
-    let told = folder.json(&format!("{line} --predictions none.csv"));
-    assert_eq!((&told["rows"], &told["skipped"]), (&0.into(), &0.into()));
+    let report = folder.json(&format!("{line} --predictions none.csv"));
+    assert_eq!((&report["rows"], &report["skipped"]), (&0.into(), &0.into()));
     folder.refused(2, "follow m.safetensors s.csv --forget 2 -o f.safetensors", &["forget"]);
     folder.refused(1, "follow m.safetensors nothing.csv -o f.safetensors", &["nothing.csv"]);
 }
@@ -383,10 +384,10 @@ fn a_series_lets_rows_go_and_predicts_as_if_all_were_there() {
     let (first, rest) = (series(400, 200), series(500, 600));
     folder.write("s.csv", format!("t,y\n{first}{rest}"));
     let line = "--batch 50 --keep-rows 150 --save-every 0.000001 --patience 0.2s";
-    let told = folder.json(&format!("follow m.safetensors s.csv {line} -o f.safetensors"));
-    let left = told["left"].as_u64().unwrap();
-    assert!(left > 700 && left.is_multiple_of(128) && told["points"] == 1100 - left, "{told}");
-    assert!(told["warnings"].to_string().contains("have left the model"), "{told}");
+    let report = folder.json(&format!("follow m.safetensors s.csv {line} -o f.safetensors"));
+    let left = report["left"].as_u64().unwrap();
+    assert!(left > 700 && left.is_multiple_of(128) && report["points"] == 1100 - left, "{report}");
+    assert!(report["warnings"].to_string().contains("have left the model"), "{report}");
     std::fs::copy(folder.path("m.safetensors"), folder.path("k.safetensors")).unwrap();
     let mut child = piped(
         &folder,
@@ -401,8 +402,8 @@ fn a_series_lets_rows_go_and_predicts_as_if_all_were_there() {
     child.kill().unwrap();
     child.wait().unwrap();
     drop(input);
-    let told = folder.json(&format!("follow k.safetensors s.csv {line} -o k.safetensors"));
-    assert!(told["skipped"].as_u64().unwrap() >= 350, "{told}");
+    let report = folder.json(&format!("follow k.safetensors s.csv {line} -o k.safetensors"));
+    assert!(report["skipped"].as_u64().unwrap() >= 350, "{report}");
     let [whole, resumed] =
         ["f.safetensors", "k.safetensors"].map(|name| tensors(&folder.bytes(name)));
     assert_eq!(whole, resumed);
@@ -442,10 +443,13 @@ fn a_series_lets_rows_go_and_predicts_as_if_all_were_there() {
     folder.refused(1, "update f.safetensors early.csv -o u.safetensors", &words);
     folder.refused(1, "predict f.safetensors early.csv", &words);
     // a stream continues without them
-    let told = folder.json("follow f.safetensors early.csv --predictions e.csv -o u.safetensors");
-    let counts = ["late", "rows"].map(|name| told[name].as_u64().unwrap());
-    assert_eq!((counts, folder.read("e.csv").lines().count()), ([1, 1], 2), "{told}");
-    assert!(told["warnings"].to_string().contains("left out 1 row of the stream before"), "{told}");
+    let report = folder.json("follow f.safetensors early.csv --predictions e.csv -o u.safetensors");
+    let counts = ["late", "rows"].map(|name| report[name].as_u64().unwrap());
+    assert_eq!((counts, folder.read("e.csv").lines().count()), ([1, 1], 2), "{report}");
+    assert!(
+        report["warnings"].to_string().contains("left out 1 row of the stream before"),
+        "{report}"
+    );
     folder.refused(1, "sample f.safetensors early.csv", &words);
     folder.refused(
         2,

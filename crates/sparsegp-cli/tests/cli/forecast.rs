@@ -14,7 +14,7 @@ fn weeks(n: usize) -> String {
 }
 
 #[test]
-fn a_series_goes_on_after_its_last_row() {
+fn a_series_continues_after_its_last_row() {
     let folder = Folder::new();
     folder.write("sales.csv", weeks(150));
     folder.ok(
@@ -30,10 +30,11 @@ fn a_series_goes_on_after_its_last_row() {
     assert_eq!(days, ["2023-11-19", "2023-11-26", "2023-12-03", "2023-12-10"]);
     // the same as predictions of a table with these times
     folder.write("next.csv", format!("day\n{}\n", days.join("\n")));
-    let told = folder.ok("predict m.safetensors next.csv --id day --quantiles 0.1,0.9 --terms");
-    assert_eq!(told.out, run.out);
-    let told = folder.json("forecast m.safetensors sales.csv --horizon 6mo --step 1mo -o f.csv");
-    assert_eq!((&told["times"], &told["last"]), (&6.into(), &"2024-05-12".into()));
+    let predicted =
+        folder.ok("predict m.safetensors next.csv --id day --quantiles 0.1,0.9 --terms");
+    assert_eq!(predicted.out, run.out);
+    let report = folder.json("forecast m.safetensors sales.csv --horizon 6mo --step 1mo -o f.csv");
+    assert_eq!((&report["times"], &report["last"]), (&6.into(), &"2024-05-12".into()));
     assert_eq!(folder.read("f.csv").lines().count(), 7);
 }
 

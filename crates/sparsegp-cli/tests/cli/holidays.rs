@@ -43,9 +43,9 @@ fn days_to_come_have_the_effects_of_days_before() {
     // by a table it is the same
     let days = texts(&run.out, "day").join("\n");
     folder.write("next.csv", format!("day\n{days}\n"));
-    let told = folder.ok("predict m.st next.csv --id day --terms");
-    assert_eq!(told.out, run.out);
-    assert!(told.err.contains("end with 2021-10-31"), "{}", told.err);
+    let predicted = folder.ok("predict m.st next.csv --id day --terms");
+    assert_eq!(predicted.out, run.out);
+    assert!(predicted.err.contains("end with 2021-10-31"), "{}", predicted.err);
     folder.write("early.csv", format!("day\n{}\n", day(40)));
     assert!(!folder.ok("predict m.st early.csv").err.contains("holidays"));
     folder.ok("forecast m.st sales.csv --horizon 5 -o f.csv --plot f.svg");
@@ -60,8 +60,8 @@ fn backtests_comparisons_and_updates_know_holidays() {
     let line =
         format!("backtest sales.csv --target sales --horizon 20 --cutoffs 2 --parts 1 {options}");
     let rmse = |line: &str| {
-        let told = folder.json(line);
-        told["scores"].as_array().unwrap().last().unwrap()["model"]["RMSE"].as_f64().unwrap()
+        let report = folder.json(line);
+        report["scores"].as_array().unwrap().last().unwrap()["model"]["RMSE"].as_f64().unwrap()
     };
     let (with, without) = (rmse(&format!("{line} --holidays fairs.csv")), rmse(&line));
     assert!(with < 0.7 * without, "{with} {without}");

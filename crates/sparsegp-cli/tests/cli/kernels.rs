@@ -43,7 +43,7 @@ fn a_period_is_recovered() {
 
 /// Places change points where they are in the column's own unit.
 #[test]
-fn a_change_point_is_told_in_the_data_s_units() {
+fn a_change_point_is_reported_in_the_data_s_units() {
     let folder = Folder::new();
     let mut text = String::from("year,level\n");
     for i in 0..120 {
@@ -130,7 +130,7 @@ fn all_that_is_listed_can_be_fitted() {
 
 /// Shops with a level each, by name or number: a new one has the prior of a shop about the common function.
 #[test]
-fn groups_have_levels_of_their_own_and_new_ones_the_prior() {
+fn groups_have_their_own_levels_and_new_ones_the_prior() {
     let folder = Folder::new();
     let level = |shop: usize| 3.0 * (2.7 * shop as f64).sin();
     let mut texts = String::from("t,shop,y\n");

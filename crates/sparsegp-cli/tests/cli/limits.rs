@@ -39,7 +39,7 @@ fn bounds_that_cannot_be_are_refused() {
 }
 
 /// A limit that is over at once: the start is what there is, it is saved and scored, and with a checkpoint the same command
-/// goes on.
+/// resumes.
 #[test]
 fn a_time_limit_ends_a_training_with_what_there_is() {
     let folder = Folder::new();

@@ -110,7 +110,8 @@ fn a_vanished_folder_loses_nothing() {
     rescued(&folder, &text);
 }
 
-/// A checkpoint that can no longer be written is a warning, at once; the training goes on and its model is kept.
+/// A checkpoint that can no longer be written is a warning, at once; the training continues and its
+/// model is kept.
 #[test]
 fn a_checkpoint_that_cannot_be_written_is_a_warning() {
     let folder = prepared();

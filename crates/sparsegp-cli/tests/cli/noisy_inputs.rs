@@ -2,7 +2,7 @@
 
 use crate::support::{Folder, column};
 
-/// sin 2x + a step between sites, at places that are off by known amounts; the key is no input.
+/// sin 2x + a step between sites, at places that are off by known amounts; the key is not an input.
 fn table(rows: std::ops::Range<usize>) -> String {
     let mut text = String::from("key,depth_sd,depth,site,temperature\n");
     let noise = |i: usize, by: f64| (i as f64 * by).fract() + (i as f64 * by * 1.7).fract() - 1.0;
@@ -23,9 +23,9 @@ fn errors_of_inputs_are_looked_through_and_averaged_over() {
     folder.write("rows.csv", table(0..240));
     folder.write("new.csv", table(240..540));
     let common = "fit rows.csv --target temperature --inducing 40 -o";
-    let told = folder.json(&format!("{common} m.st --ignore key --input-sd depth=depth_sd"));
-    assert_eq!(told["model"]["input_sd"], serde_json::json!({"depth": "depth_sd"}));
-    assert_eq!(told["model"]["inputs"], serde_json::json!(["depth", "site=b"]));
+    let report = folder.json(&format!("{common} m.st --ignore key --input-sd depth=depth_sd"));
+    assert_eq!(report["model"]["input_sd"], serde_json::json!({"depth": "depth_sd"}));
+    assert_eq!(report["model"]["inputs"], serde_json::json!(["depth", "site=b"]));
     folder.ok(&format!("{common} p.st --ignore key,depth_sd"));
     let nlpd = |arguments: &str| {
         folder.json(&format!("score {arguments}"))["scores"]["overall"]["nlpd"]
@@ -33,8 +33,8 @@ fn errors_of_inputs_are_looked_through_and_averaged_over() {
             .expect("a number")
     };
     let (own, plain) = (nlpd("m.st new.csv"), nlpd("p.st new.csv"));
-    let told = nlpd("p.st new.csv --input-sd depth=depth_sd");
-    assert!(own < told - 0.1 && own < plain - 0.2, "{own} {told} {plain}");
+    let given = nlpd("p.st new.csv --input-sd depth=depth_sd");
+    assert!(own < given - 0.1 && own < plain - 0.2, "{own} {given} {plain}");
     // the rows with errors are less sure, and those without are the same either way
     folder.ok("predict m.st new.csv --id key -o averaged.csv");
     folder.ok("predict m.st new.csv --id key --exact-inputs -o exact.csv");
@@ -64,7 +64,7 @@ fn what_cannot_be_is_said() {
     };
     let fit = "--target temperature --ignore key -o m.st --input-sd depth=depth_sd";
     refused(&format!("fit bad.csv {fit}"), &["bad.csv", "`depth_sd`", "row 2", "-0.3"]);
-    // a column that is no number is no standard deviation, and rows that were left out count
+    // a column of text cannot hold standard deviations, and rows that were left out count
     let text = table(0..60).replace(",0.3,", ",high,").replace(",0,", ",low,");
     folder.write("words.csv", text);
     refused(&format!("fit words.csv {fit}"), &["`depth_sd`", "holds text", "`depth`"]);
@@ -85,8 +85,8 @@ fn what_cannot_be_is_said() {
     folder.ok("predict m.st less.csv --exact-inputs");
     folder.write("long.csv", table(0..9000).replacen("r8000,0.3,", "r8000,-0.3,", 1));
     for command in ["predict", "sample", "score"] {
-        let told = ["long.csv: row 8001, column `depth_sd`", "-0.3"];
-        refused(&format!("{command} m.st long.csv"), &told);
+        let words = ["long.csv: row 8001, column `depth_sd`", "-0.3"];
+        refused(&format!("{command} m.st long.csv"), &words);
     }
     folder.write("more.csv", table(60..90));
     refused("update m.st more.csv -o n.st", &["known exactly", "depth_sd"]);
@@ -102,15 +102,15 @@ fn a_date_may_be_known_to_some_days() {
         let off = [0, 20, 5][i % 3];
         let shift = [0.0, 1.0, -1.0][i / 3 % 3];
         let true_day = 4 * i + 200;
-        let told = true_day as f64 + shift * off as f64;
-        let (month, day) = ((told / 28.0) as usize % 12 + 1, told as usize % 28 + 1);
-        let year = 2020 + told as usize / 336;
+        let noted = true_day as f64 + shift * off as f64;
+        let (month, day) = ((noted / 28.0) as usize % 12 + 1, noted as usize % 28 + 1);
+        let year = 2020 + noted as usize / 336;
         text +=
             &format!("{year}-{month:02}-{day:02},{off},{:.4}\n", (true_day as f64 / 60.0).sin());
     }
     folder.write("d.csv", text);
-    let told = folder.json("fit d.csv --target y --input-sd day=off -o m.st");
-    assert_eq!(told["model"]["input_sd"], serde_json::json!({"day": "off"}));
+    let report = folder.json("fit d.csv --target y --input-sd day=off -o m.st");
+    assert_eq!(report["model"]["input_sd"], serde_json::json!({"day": "off"}));
     folder.ok("predict m.st d.csv -o averaged.csv");
     folder.ok("predict m.st d.csv --exact-inputs -o exact.csv");
     let sd = |name: &str| column(&folder.read(name), "sd");

@@ -77,13 +77,13 @@ fn inducing_points_are_judged() {
     folder.write("s.csv", snelson());
     let fit = folder.json("fit s.csv --target y --inducing 8 --method titsias2025 -o m");
     let objective = number(&fit, "/model/objective");
-    let told = folder.json("inducing m s.csv");
-    close(number(&told, "/quality/gap/lower"), objective, 1e-9);
-    assert!(number(&told, "/quality/gap/upper") > objective);
-    let residual = number(&told, "/quality/processes/0/trace_residual");
+    let report = folder.json("inducing m s.csv");
+    close(number(&report, "/quality/gap/lower"), objective, 1e-9);
+    assert!(number(&report, "/quality/gap/upper") > objective);
+    let residual = number(&report, "/quality/processes/0/trace_residual");
     assert!(residual > 0.0 && residual < 0.5, "{residual}");
-    assert_eq!(number(&told, "/quality/processes/0/points"), 8.0);
-    let points = number(&told, "/quality/processes/0/suggestion/points");
+    assert_eq!(number(&report, "/quality/processes/0/points"), 8.0);
+    let points = number(&report, "/quality/processes/0/suggestion/points");
     let strict = folder.json("inducing m s.csv --fraction 1e-5");
     assert!(number(&strict, "/quality/processes/0/suggestion/points") > points);
     let text = folder.ok("inducing m s.csv --quiet").out;
@@ -204,7 +204,7 @@ fn a_trace_as_json() {
 
 /// More starts are no worse; the report says where they end.
 #[test]
-fn restarts_are_told_of() {
+fn restarts_are_reported() {
     let folder = Folder::new();
     let mut table = String::from("x,y\n");
     for i in 0..60 {

@@ -23,10 +23,10 @@ fn patches_are_learnt_drawn_and_predicted_with() {
     let folder = Folder::new();
     folder.write("a.csv", table(60));
     let kernel = "'convolutional(image=[4,4,1], patch=[2,2], weighted=true)'";
-    let told = folder.json(&format!(
+    let report = folder.json(&format!(
         "fit a.csv --target edge --classes --split 0.3 --method svgp --kernel {kernel} --inducing 8 --batch 42 --epochs 200 -o m.st"
     ));
-    let accuracy = &told["scores"]["test"]["overall"]["accuracy"];
+    let accuracy = &report["scores"]["test"]["overall"]["accuracy"];
     assert!(accuracy.as_f64().is_some_and(|a| a > 0.9), "{accuracy}");
     assert!(folder.ok("inspect m.st").out.contains("8×4"));
     folder.ok("plot m.st a.csv --what patches -o patches.svg");

@@ -113,7 +113,7 @@ fn a_model_is_drawn_in_every_way_that_it_has() {
     folder.ok("plot s.safetensors t.csv --what inducing --output inducing.svg");
     let svg = folder.read("inducing.svg");
     assert!(svg.contains("left unexplained") && svg.contains("6 inducing points leave"));
-    // the model alone is enough where rows are not drawn
+    // the model is enough where rows are not drawn
     folder.ok("plot m.safetensors --what relevance --output alone.svg");
     assert_eq!(folder.read("alone.svg"), folder.read("relevance.svg"));
     // the input that matters is the first bar
@@ -136,9 +136,9 @@ fn a_report_is_one_page_with_scores_pictures_and_parameters() {
     let folder = Folder::new();
     folder.write("t.csv", three_inputs());
     folder.ok("fit t.csv --target y --ignore label -o m.safetensors");
-    let told = folder.json("report m.safetensors t.csv --output r.html");
+    let report = folder.json("report m.safetensors t.csv --output r.html");
     let titles: Vec<&str> =
-        told["pictures"].as_array().unwrap().iter().filter_map(|v| v.as_str()).collect();
+        report["pictures"].as_array().unwrap().iter().filter_map(|v| v.as_str()).collect();
     let explained = ["What each input explains", "How predictions depend on each input"];
     assert_eq!(titles[..2], ["The fit", "Calibration"]);
     assert_eq!(titles[2..4], explained);
@@ -153,8 +153,8 @@ fn a_report_is_one_page_with_scores_pictures_and_parameters() {
     let links = page.matches("http").count();
     assert_eq!(links, page.matches("http://www.w3.org/2000/svg").count(), "{links}");
     folder.ok("fit t.csv --target y --ignore label --inducing 6 -o s.safetensors");
-    let told = folder.json("report s.safetensors t.csv --output s.html");
-    assert_eq!(told["pictures"].as_array().unwrap().last().unwrap(), "Inducing points");
+    let report = folder.json("report s.safetensors t.csv --output s.html");
+    assert_eq!(report["pictures"].as_array().unwrap().last().unwrap(), "Inducing points");
     let page = folder.read("s.html");
     assert!(page.contains("<h2>Inducing points</h2>") && page.contains("left unexplained (tr("));
     folder.refused(2, "report m.safetensors t.csv --output r.txt", &[".html"]);

@@ -43,8 +43,8 @@ fn places_are_near_across_the_date_line_and_have_one_lengthscale() {
     let map = folder.read("map.svg");
     assert!(map.contains("\nlong\n") && map.contains("\nlat\n") && map.contains("\n180\n"));
 
-    let told = folder.ok("predict m.st new.csv");
-    let mean = column(&told.out, "mean");
+    let predicted = folder.ok("predict m.st new.csv");
+    let mean = column(&predicted.out, "mean");
     assert!((mean[0] - mean[1]).abs() < 0.01, "{mean:?}");
     let degrees = FIT.replace("--places lat,long", "");
     let run = folder.ok(&format!("{degrees} -o d.st"));
@@ -106,7 +106,7 @@ fn other_commands_take_models_of_places() {
 }
 
 #[test]
-fn what_is_no_place_is_refused() {
+fn what_is_not_a_place_is_refused() {
     let folder = folder();
     let fit = "fit sites.csv --target y --ignore high --places";
     folder.refused(

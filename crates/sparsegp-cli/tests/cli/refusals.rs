@@ -55,7 +55,7 @@ fn columns_and_rows() {
 }
 
 #[test]
-fn files_that_are_no_tables() {
+fn files_that_are_not_tables() {
     let folder = Folder::new();
     folder.write("s.csv", snelson());
     folder.refused(1, "fit absent.csv --target y -o m", &["absent.csv: ", "No such file"]);

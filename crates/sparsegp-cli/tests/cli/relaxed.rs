@@ -22,9 +22,9 @@ fn both_are_trained_saved_and_scored() {
     ] {
         let fit = format!("fit s.csv --target y --method {method} --inducing 12 {more} -o m");
         folder.ok(&fit);
-        let told = folder.json("inspect m");
-        objectives.push(number(&told, "/objective"));
-        let paths: Vec<&str> = told["parameters"]
+        let report = folder.json("inspect m");
+        objectives.push(number(&report, "/objective"));
+        let paths: Vec<&str> = report["parameters"]
             .as_array()
             .unwrap()
             .iter()
@@ -51,8 +51,8 @@ fn mixed_precision_is_double_precision_where_it_has_to_be() {
     let objective = |model: &str| number(&folder.json(&format!("inspect {model}")), "/objective");
     close(objective("mixed"), objective("double"), 1e-3);
     let set = "--set likelihood.variance=1e-8 --freeze likelihood.variance";
-    let told = folder.ok(&format!("{fit} precise --precision mixed {set}"));
-    assert!(told.err.contains("the fit is in double precision"), "{}", told.err);
+    let run = folder.ok(&format!("{fit} precise --precision mixed {set}"));
+    assert!(run.err.contains("the fit is in double precision"), "{}", run.err);
 }
 
 /// Predictions in mixed precision have the means of double precision and deviations within a hundredth, or say why not.
@@ -62,9 +62,9 @@ fn predictions_in_mixed_precision_agree_or_say_why_not() {
     folder.write("s.csv", snelson());
     folder.ok("fit s.csv --target y --method titsias2025 --inducing 15 --max-iterations 20 -o m");
     let numbers = |more: &str| -> Vec<Vec<f64>> {
-        let told = folder.ok(&format!("predict m s.csv {more}"));
-        assert!(!told.err.contains("precision"), "{}", told.err);
-        let rows = told.out.lines().skip(1);
+        let run = folder.ok(&format!("predict m s.csv {more}"));
+        assert!(!run.err.contains("precision"), "{}", run.err);
+        let rows = run.out.lines().skip(1);
         rows.map(|row| row.split(',').map(|cell| cell.parse().unwrap()).collect()).collect()
     };
     let (double, mixed) = (numbers(""), numbers("--precision mixed"));
@@ -78,11 +78,11 @@ fn predictions_in_mixed_precision_agree_or_say_why_not() {
     folder.ok(&format!(
         "fit s.csv --target y --method titsias2025 --inducing 20 --max-iterations 5 {set} -o p"
     ));
-    let told = folder.ok("predict p s.csv --precision mixed");
-    assert!(told.err.contains("predictions are in double precision"), "{}", told.err);
-    assert_eq!(told.out, folder.ok("predict p s.csv").out);
-    let told = folder.json("predict p s.csv --precision mixed -o out.csv");
-    assert_eq!(told["precision"], "double");
+    let run = folder.ok("predict p s.csv --precision mixed");
+    assert!(run.err.contains("predictions are in double precision"), "{}", run.err);
+    assert_eq!(run.out, folder.ok("predict p s.csv").out);
+    let report = folder.json("predict p s.csv --precision mixed -o out.csv");
+    assert_eq!(report["precision"], "double");
     folder.ok("fit s.csv --target y --method exact --max-iterations 5 -o e");
     folder.refused(1, "predict e s.csv --precision mixed", &["`exact` has no mixed precision"]);
     // rows that lack a number: some, or all

@@ -289,7 +289,7 @@ fn several_ask_at_once() {
     let server = Server::start(&folder, "m.st");
     let row =
         |size: f64| json!({ "rows": [{ "size": size, "day": "2021-03-01", "colour": "red" }] });
-    let alone: Vec<Value> = (0..12).map(|i| server.predict(&row(f64::from(i)))).collect();
+    let singly: Vec<Value> = (0..12).map(|i| server.predict(&row(f64::from(i)))).collect();
     // who begins and waits does not keep others waiting
     let mut slow = TcpStream::connect(&server.address).unwrap();
     slow.write_all(b"POST /predict HTTP/1.1\r\n").unwrap();
@@ -300,7 +300,7 @@ fn several_ask_at_once() {
             .collect();
         all.into_iter().map(|one| one.join().unwrap()).collect()
     });
-    assert_eq!(alone, together);
+    assert_eq!(singly, together);
     drop(slow);
     server.end("-INT");
 }
@@ -346,6 +346,6 @@ fn what_cannot_be_served_is_refused() {
     );
     let help = folder.ok("serve --help").out;
     assert!(
-        help.contains("this machine alone") && help.contains("neither passwords nor encryption")
+        help.contains("only this machine") && help.contains("neither passwords nor encryption")
     );
 }

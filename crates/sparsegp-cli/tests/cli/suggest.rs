@@ -33,18 +33,18 @@ fn rows_are_suggested_until_the_best_is_found() {
         add(&run.out, &mut table);
     }
     folder.write("tried.csv", &table);
-    let told = folder.json(&format!("suggest tried.csv {SPACE} --target loss"));
-    let best = &told["best"];
+    let report = folder.json(&format!("suggest tried.csv {SPACE} --target loss"));
+    let best = &report["best"];
     assert_eq!(
         (&best["point"]["layers"], &best["point"]["kind"]),
         (&3.into(), &"tanh".into()),
-        "{told}"
+        "{report}"
     );
-    assert!(best["observed"].as_f64().unwrap() < 0.05, "{told}");
-    assert_eq!((&told["rows"], told["points"].as_array().unwrap().len()), (&26.into(), 1));
+    assert!(best["observed"].as_f64().unwrap() < 0.05, "{report}");
+    assert_eq!((&report["rows"], report["points"].as_array().unwrap().len()), (&26.into(), 1));
     // the same table and seed give the same rows, to a file too
     let again = folder.json(&format!("suggest tried.csv {SPACE} --target loss -o next.csv"));
-    assert_eq!(told["points"], again["points"]);
+    assert_eq!(report["points"], again["points"]);
     assert_eq!(folder.read("next.csv").lines().count(), 2);
 }
 
@@ -59,14 +59,14 @@ fn bounds_and_missing_outcomes_are_taken_into_account() {
     }
     folder.write("tried.csv", format!("{table}0.9,0.1,,\n"));
     let suggest = "suggest tried.csv --input a=0:1 --input b=0:1 --target strength --maximise --constraint 'cost<=1.5'";
-    let told = folder.json(suggest);
-    let (a, b) = (&told["points"][0]["a"], &told["points"][0]["b"]);
+    let report = folder.json(suggest);
+    let (a, b) = (&report["points"][0]["a"], &report["points"][0]["b"]);
     let (a, b) = (a.as_f64().unwrap(), b.as_f64().unwrap());
     // the best has a = 1/4 and b = 1
-    assert!(2.0 * a + b < 1.7 && a + b > 1.1, "{told}");
+    assert!(2.0 * a + b < 1.7 && a + b > 1.1, "{report}");
     let failed = folder.json(&format!("{suggest} --missing failed"));
-    assert_eq!((&told["rows"], &failed["rows"]), (&13.into(), &13.into()));
-    assert!(told["best"]["row"].as_u64().unwrap() <= 12);
+    assert_eq!((&report["rows"], &failed["rows"]), (&13.into(), &13.into()));
+    assert!(report["best"]["row"].as_u64().unwrap() <= 12);
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn equal_rows_count_as_often_as_they_are_there() {
     assert_eq!(number(&one, "/objective"), number(&other, "/objective"));
     assert_eq!(number(&one, "/rows"), 49.0);
     assert_eq!(folder.ok("predict r r.csv").out, folder.ok("predict w r.csv").out);
-    // going on needs no column of weights
+    // continuing needs no column of weights
     folder.ok("fit r.csv --from r -o again --max-iterations 3");
     folder.write("same.csv", "a,b,y\n".to_owned() + &"1.5,2,3\n".repeat(50));
     folder.ok("fit same.csv --target y -o same");

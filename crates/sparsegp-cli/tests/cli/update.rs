@@ -21,13 +21,13 @@ fn rows_are_taken_up_once_and_old_ones_are_not_needed() {
     folder.write("b.csv", format!("x,y\n{}", rows(100, 500, 6.0)));
     folder.ok("fit a.csv --target y --inducing 12 -o m.safetensors");
     let before = folder.json("score m.safetensors b.csv");
-    let told = folder.json("update m.safetensors b.csv -o u.safetensors");
-    assert_eq!((&told["rows"], &told["rows_in_all"]), (&100.into(), &220.into()));
-    assert!(told["added_points"].as_u64().unwrap() >= 1 && told["uncovered"] == 0);
+    let report = folder.json("update m.safetensors b.csv -o u.safetensors");
+    assert_eq!((&report["rows"], &report["rows_in_all"]), (&100.into(), &220.into()));
+    assert!(report["added_points"].as_u64().unwrap() >= 1 && report["uncovered"] == 0);
     // the scores are those of the model that has not seen the rows
     let rmse = |json: &serde_json::Value| json["rmse"].as_f64().unwrap();
-    let (own, seen) = (&told["before"]["overall"], &before["scores"]["overall"]);
-    assert!((rmse(own) - rmse(seen)).abs() < 1e-12, "{told} {before}");
+    let (own, seen) = (&report["before"]["overall"], &before["scores"]["overall"]);
+    assert!((rmse(own) - rmse(seen)).abs() < 1e-12, "{report} {before}");
     for table in ["a.csv", "b.csv"] {
         let after = folder.json(&format!("score u.safetensors {table}"));
         let after = &after["scores"]["overall"];
@@ -59,8 +59,8 @@ fn a_table_that_grows_is_followed() {
     for (step, from) in [(40, 80), (30, 120)] {
         table += &rows(step, from, 3.0);
         folder.write("log.csv", &table);
-        let told = folder.json("update m.safetensors log.csv -o m.safetensors");
-        assert_eq!(told["rows"], step, "{told}");
+        let report = folder.json("update m.safetensors log.csv -o m.safetensors");
+        assert_eq!(report["rows"], step, "{report}");
         folder.refused(2, "update m.safetensors log.csv -o m.safetensors", &["no further rows"]);
     }
     // what the fit held out is still unseen
@@ -119,10 +119,10 @@ fn one_absurd_input_spoils_no_other_row() {
     let plain = folder.json("update m.safetensors good.csv -o u.safetensors");
     for absurd in ["1e14", "-1e17", "1e20"] {
         folder.write("b.csv", format!("x,y\n{good}{absurd},20\n"));
-        let told = folder.json("update m.safetensors b.csv -o u.safetensors");
-        let bound = |told: &serde_json::Value| told["bound"].as_f64().unwrap();
+        let report = folder.json("update m.safetensors b.csv -o u.safetensors");
+        let bound = |report: &serde_json::Value| report["bound"].as_f64().unwrap();
         // one more row of the prior's density
-        let more = bound(&told) - bound(&plain);
+        let more = bound(&report) - bound(&plain);
         assert!((-10.0..1.0).contains(&more), "{absurd}: {more} nats more");
         let after = folder.json("score u.safetensors good.csv");
         let rmse = after["scores"]["overall"]["rmse"].as_f64().unwrap();
@@ -144,8 +144,8 @@ fn what_cannot_be_updated_is_refused() {
     assert!(grown["points"].as_u64().unwrap() >= 60, "{grown}");
     folder.ok("fit a.csv --target y --inducing 8 -o m.safetensors");
     folder.refused(1, "update m.safetensors bad.csv -o n.safetensors", &["row 2", "`y`"]);
-    let told = folder.json("update m.safetensors bad.csv --missing drop -o n.safetensors");
-    assert_eq!((&told["rows"], &told["dropped"]), (&1.into(), &1.into()));
+    let report = folder.json("update m.safetensors bad.csv --missing drop -o n.safetensors");
+    assert_eq!((&report["rows"], &report["dropped"]), (&1.into(), &1.into()));
     for wrong in ["--forget 0", "--forget 1.5", "--correlation 1"] {
         let line = format!("update m.safetensors b.csv {wrong} -o n.safetensors");
         let name = wrong.split_whitespace().next().unwrap().trim_start_matches("--");

@@ -106,7 +106,7 @@ fn thousands_words_and_dates() {
 }
 
 #[test]
-fn what_is_no_class_is_none_in_silence() {
+fn what_is_not_a_class_is_reported() {
     let folder = Folder::new();
     let mut text = String::from("x,y\n");
     (0..80).for_each(|i| text += &format!("{i},name {i}\n"));
@@ -223,8 +223,8 @@ fn numbers_that_become_many_classes_are_a_warning() {
     let row = |i: i32| format!("{i},{}\n", f64::from(i * 7 % 30) / 4.0);
     folder.write("q.csv", format!("x,y\n{}", (0..60).map(row).collect::<String>()));
     let run = folder.ok("fit q.csv --target y --classes --max-iterations 1");
-    let told = "target column `y` has 30 classes, and all of them are numbers";
-    assert!(run.err.contains(told), "{}", run.err);
+    let warning = "target column `y` has 30 classes, and all of them are numbers";
+    assert!(run.err.contains(warning), "{}", run.err);
 }
 
 #[test]

@@ -38,8 +38,8 @@ def _time_of(X: Any, time: Union[int, str, None]) -> Any:
         return X[time]
     if len(names) == 1:
         return X[names[0]]
-    alone = [X.select([name]) if hasattr(X, "select") else X[[name]] for name in names]
-    dates = [name for name, own in zip(names, alone) if _frames.date_column(own) is not None]
+    single = [X.select([name]) if hasattr(X, "select") else X[[name]] for name in names]
+    dates = [name for name, own in zip(names, single) if _frames.date_column(own) is not None]
     if len(dates) == 1:
         return X[dates[0]]
     index = getattr(X, "index", None)

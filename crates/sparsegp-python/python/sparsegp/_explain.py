@@ -194,7 +194,7 @@ def explain(
         one, other, how = correlated
         warnings.warn(
             f"{one!r} and {other!r} are not independent (their correlation is {how:.2f}): shares of such inputs cannot be "
-            "told apart, and effects are better taken with accumulated=True",
+            "separated, and effects are better taken with accumulated=True",
             UserWarning,
             stacklevel=2,
         )

@@ -44,10 +44,11 @@ def export(
     The closed formula of mean and standard deviation, from the inputs in the units of the training, is compared with the
     model's predictions inside and far outside of the data before it is written.
 
-    A header of C (C99, ``<math.h>`` alone, no allocation, safe for threads) has ``NAME_predict(x, mean, sd)`` of an
-    observation, or ``NAME_probabilities(x, p)`` of two classes, and ``NAME_latent(x, mean, sd)`` of the latent functions. A
-    model of ONNX (operators of version 17, 64-bit floats) takes ``x`` of shape (n, d), and gives ``mean`` and ``sd`` or
-    ``probabilities``, ``latent_mean`` and ``latent_sd``.
+    A header of C (C99, only ``<math.h>``, no allocation, safe for threads) has
+    ``NAME_predict(x, mean, sd)`` of an observation, or ``NAME_probabilities(x, p)`` of two classes, and
+    ``NAME_latent(x, mean, sd)`` of the latent functions. A model of ONNX (operators of version 17,
+    64-bit floats) takes ``x`` of shape (n, d), and gives ``mean`` and ``sd`` or ``probabilities``,
+    ``latent_mean`` and ``latent_sd``.
 
     Parameters
     ----------

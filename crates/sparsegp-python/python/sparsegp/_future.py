@@ -44,7 +44,7 @@ def _column(X: Any) -> Any:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim != 1:
-        raise ValueError(f"X has the shape {values.shape}: give the times alone, one column")
+        raise ValueError(f"X has the shape {values.shape}: give only the times, one column")
     return values
 
 

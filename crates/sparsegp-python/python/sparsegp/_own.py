@@ -1,4 +1,4 @@
-"""What kernels, likelihoods and mean functions of one's own have in common: declared parameters, and classes by the paths of their modules."""
+"""What user-defined kernels, likelihoods and mean functions share: parameters, and classes by paths."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ class Optimiser:
         self._search.begin(self._numbers(point))
 
     def forget(self, point: Mapping[str, Any]) -> None:
-        """Gives up a point that is under way, of which nothing will be told."""
+        """Gives up a point that is under way, whose result will never be reported."""
         if not self._search.forget(self._numbers(point)):
             raise ValueError(f"{dict(point)} is not under way")
 
@@ -274,7 +274,7 @@ class Optimiser:
         return [self._trial(point, values) for point, values in self._search.trials()]
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes the search as a file of JSON, to go on elsewhere (:meth:`load`)."""
+        """Writes the search as a file of JSON, to resume elsewhere (:meth:`load`)."""
         target = pathlib.Path(path)
         beside = target.with_name(target.name + ".part")
         beside.write_text(self._search.to_json(), encoding="utf-8")
@@ -292,9 +292,9 @@ class Optimiser:
 
     def __setstate__(self, text: str) -> None:
         search = _core.Search.from_json(text)
-        told = json.loads(text)
-        space = {own["name"]: _read(own) for own in told["space"]["dimensions"]}
-        self._set(search, space, told["options"]["constraints"])
+        state = json.loads(text)
+        space = {own["name"]: _read(own) for own in state["space"]["dimensions"]}
+        self._set(search, space, state["options"]["constraints"])
 
     def __repr__(self) -> str:
         return f"Optimiser({', '.join(self.space)}; {len(self._search.trials())} trials)"

@@ -55,19 +55,19 @@ class Flowed:
         densities and with ``blocks``.
     """
 
-    def __init__(self, particles: Array, told: dict[str, Any]) -> None:
+    def __init__(self, particles: Array, report: dict[str, Any]) -> None:
         self.particles = particles
         self.mean: Array = particles.mean(axis=0)
         spread = particles - self.mean
         self._spread = spread
         self.std: Array = np.sqrt(np.mean(spread**2, axis=0))
-        self.free_energy = float(told["free_energy"])
-        self.bound = told["bound"]
-        self.ended = str(told["ended"])
-        self.reason = str(told["reason"])
-        self.steps = int(told["steps"])
-        self.settled: Optional[dict[str, float]] = told["settled"]
-        columns = np.array(told["trace"], dtype=np.float64).reshape(-1, 4)
+        self.free_energy = float(report["free_energy"])
+        self.bound = report["bound"]
+        self.ended = str(report["ended"])
+        self.reason = str(report["reason"])
+        self.steps = int(report["steps"])
+        self.settled: Optional[dict[str, float]] = report["settled"]
+        columns = np.array(report["trace"], dtype=np.float64).reshape(-1, 4)
         names = ("step", "free_energy", "stationarity", "scale")
         self.trace = {name: columns[:, i] for i, name in enumerate(names)}
 
@@ -214,13 +214,13 @@ def fit(
         "seed": seed,
         "particles": count,
     }
-    told = None if callback is None else (lambda event: bool(callback(json.loads(event))))
+    watch = None if callback is None else (lambda event: bool(callback(json.loads(event))))
     particles, report = _core.flow(
         density,
         np.ascontiguousarray(start),
         np.ascontiguousarray(deviations),
         json.dumps(options),
-        callback=told,
+        callback=watch,
     )
     found = Flowed(particles, json.loads(report))
     _warn(found)

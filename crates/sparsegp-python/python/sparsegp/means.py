@@ -135,5 +135,5 @@ def as_mean(text: str) -> Union[str, Mean]:
 
 
 def slopes_of_mean(mean: object) -> list[str]:
-    """A sentence for a mean function of one's own that does not say its slopes itself."""
+    """A sentence for a user-defined mean function that does not give its slopes itself."""
     return own.slopes_said(mean, "gradients", "values") if isinstance(mean, Custom) else []

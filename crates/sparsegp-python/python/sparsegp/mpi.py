@@ -26,7 +26,7 @@ from ._progress import Progress, watching
 from .estimators._base import BaseGP
 from .shards import Part
 
-# rows from which on row groups are a shard of their own
+# rows from which on a row group is a separate shard
 _ROWS = 1 << 17
 
 
@@ -325,7 +325,7 @@ def _parser() -> argparse.ArgumentParser:
     add("-o", "--output", required=True, help="the model file")
     add("--task", choices=sorted(_TASKS), default="regression")
     add("--features", help="input columns, separated by commas; by default all others")
-    add("--ignore", default="", help="columns that are no inputs")
+    add("--ignore", default="", help="columns that are not inputs")
     add("--weight", help="column of weights")
     add("--extra", help="column of the further number of every row: noise variance, exposure, trials")
     add("--kernel", default="auto")
@@ -339,7 +339,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0)
     add("--pilot", type=int, default=1000, help="rows that starting values are judged by")
     add("--no-standardise", action="store_true")
-    add("--checkpoint", help="file from which an interrupted fit goes on")
+    add("--checkpoint", help="file from which an interrupted fit resumes")
     add("--time-limit", type=float, help="seconds")
     add(
         "--threads",
@@ -363,7 +363,7 @@ def _listed(patterns: Sequence[str]) -> list[str]:
     other = [path for path in files if not path.endswith((".parquet", ".pq"))]
     if other:
         raise ValueError(
-            f"{other[0]} is no Parquet file: ranks read row groups; other tables are for one machine"
+            f"{other[0]} is not a Parquet file: ranks read row groups; other tables are for one machine"
         )
     return files
 
@@ -469,7 +469,7 @@ def main(arguments: Optional[Sequence[str]] = None) -> int:
             print(f"error: {error}", file=sys.stderr)
         return 1
     except BaseException:
-        # ranks that wait for this one would wait for ever
+        # ranks that wait for this one would wait forever
         traceback.print_exc()
         comm.Abort(1)
     return 0

@@ -174,8 +174,8 @@ class Sampler(BaseSampler):
         if not search_space:
             return {}
         known = {name: _translated(own) for name, own in search_space.items()}
-        told = [own for own in study.get_trials(deepcopy=False) if own.number != trial.number]
-        bounds = sorted({key for own in told for key in _bounds(own)})
+        known_trials = [own for own in study.get_trials(deepcopy=False) if own.number != trial.number]
+        bounds = sorted({key for own in known_trials for key in _bounds(own)})
         space = {name: own.dimension() for name, own in known.items()}
         for repeats in (False, True):
             optimiser = Optimiser(
@@ -185,7 +185,7 @@ class Sampler(BaseSampler):
                 repeats=repeats,
                 **self._options,  # type: ignore[arg-type]
             )
-            for own in told:
+            for own in known_trials:
                 self._tell(optimiser, own, known, search_space, bounds)
             # a study continues where all points of a finite space were tried
             if not _exhausted(space, optimiser):

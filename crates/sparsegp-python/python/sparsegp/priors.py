@@ -115,7 +115,7 @@ class Parameter:
     prior : Prior, optional
         Its log density is added to the objective.
     fixed : bool
-        Whether training leaves the value alone.
+        Whether training leaves the value unchanged.
     min, max : float, optional
         Bounds between which the value (each, of several) stays, on the model's scale as values are: estimators
         standardise inputs and targets. A fit that ends at a bound warns.

@@ -65,7 +65,7 @@ class Samples:
     """
 
     def __init__(self, found: tuple[Any, ...], method: str, names: Optional[list[str]]) -> None:
-        draws, log_density, acceptance, evaluations, diverging, columns, told = found
+        draws, log_density, acceptance, evaluations, diverging, columns, report = found
         self.method = method
         self.draws: Array = draws
         self.log_density: Array = log_density
@@ -74,7 +74,7 @@ class Samples:
         self.diverging: NDArray[np.bool_] = diverging > 0
         self.divergences = int(self.diverging.sum())
         self.mean, self.std, self.error, self.rhat, self.ess_bulk, self.ess_tail = columns.T.copy()
-        steps = json.loads(told)["steps"]
+        steps = json.loads(report)["steps"]
         self.step_size: Optional[Array] = None if None in steps else np.array(steps, dtype=np.float64)
         self._named = names is not None
         self.names = [f"x[{i}]" for i in range(draws.shape[2])] if names is None else names
@@ -182,8 +182,8 @@ def sample(
     log_density : callable
         Takes positions of shape (n, dim), n at most ``chains``, and returns their log densities (n,), without a constant or
         with it; for ``"nuts"`` and ``"hmc"`` a tuple of these and the gradients (n, dim). Arrays of NumPy, JAX or PyTorch, or
-        lists. For ``"elliptical"`` it is the log likelihood alone: the prior is ``prior``. After the start, what is not finite
-        counts as −∞: no chain goes there.
+        lists. For ``"elliptical"`` it is only the log likelihood: the prior is ``prior``. After the
+        start, what is not finite counts as −∞: no chain goes there.
     dim : int
         Number of variables. They are unbounded: take logarithms of positive ones, and add the Jacobian.
     method : {"nuts", "hmc", "elliptical", "metropolis"}
@@ -307,7 +307,7 @@ class _Function:
         if not self.gradients:
             if isinstance(found, tuple):
                 raise ValueError(
-                    f"the function gave a tuple of {len(found)}; method {self.method!r} takes log densities alone"
+                    f"the function gave a tuple of {len(found)}; method {self.method!r} takes only log densities"
                 )
             return _shaped("log densities", found, values)
         if not pair:
@@ -347,7 +347,7 @@ def _prior(prior: tuple[ArrayLike, ArrayLike], dim: int) -> tuple[Array, Array]:
     return mean, factor
 
 
-def _warn(found: Samples, told: dict[str, Any]) -> None:
+def _warn(found: Samples, report: dict[str, Any]) -> None:
     """What a person should know about the chains."""
     count = found.diverging.size
     if found.divergences:
@@ -368,9 +368,9 @@ def _warn(found: Samples, told: dict[str, Any]) -> None:
             UserWarning,
             stacklevel=3,
         )
-    if told["not_numbers"]:
+    if report["not_numbers"]:
         warnings.warn(
-            f"the function gave NaN or +inf at {told['not_numbers']} of {told['positions']} positions; they count as −inf. "
+            f"the function gave NaN or +inf at {report['not_numbers']} of {report['positions']} positions; they count as −inf. "
             "If that is meant, return -inf there",
             UserWarning,
             stacklevel=3,

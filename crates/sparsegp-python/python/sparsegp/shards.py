@@ -136,8 +136,8 @@ class Sum:
             if width == 1:
                 return
             for i in sorted(i for own, i in self.nodes if own == level):
-                alone = i % 2 == 0 and i == width - 1
-                if alone:
+                single = i % 2 == 0 and i == width - 1
+                if single:
                     self.nodes[level + 1, i // 2] = self.nodes.pop((level, i))
                 elif i % 2 == 0 and (level, i + 1) in self.nodes:
                     pair = [self.nodes.pop((level, i)), self.nodes.pop((level, i + 1))]
@@ -202,7 +202,7 @@ def survey(part: Part, cls: type[BaseGP], release: str) -> dict[str, Any]:
         date = _frames.date_column(X)
         repeated = next((name for i, name in enumerate(frame) if name in frame[:i]), None)
         if repeated is not None:
-            raise ValueError(f"several columns are called {repeated!r}: give each a name of its own")
+            raise ValueError(f"several columns are called {repeated!r}: give each its own name")
         for name in frame:
             column = X[_frames._named(_frames.columns_of(X), name)]
             values = np.asarray(column)
@@ -349,7 +349,7 @@ def _encodings(
 
 
 def _classes(surveys: list[dict[str, Any]]) -> tuple[NDArray[Any], bool]:
-    """The labels of all partitions, and whether they have an order of their own."""
+    """The labels of all partitions, and whether they have their own order."""
     given = [s for s in surveys if s["rows"]]
     ordered = _same(surveys, "levels", "the levels")
     if ordered is not None:

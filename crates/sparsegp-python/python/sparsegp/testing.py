@@ -73,7 +73,7 @@ def check_likelihood(likelihood: Union[Likelihood, str], y: ArrayLike) -> None:
 
 
 def check_mean(mean: Mean, X: ArrayLike, outputs: int = 1) -> None:
-    """Checks that the values of a mean function are finite and each of its own row, and that its slopes are theirs.
+    """Checks that the values of a mean function are finite and each depends only on its row, and its slopes.
 
     Parameters
     ----------

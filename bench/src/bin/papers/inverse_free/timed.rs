@@ -78,10 +78,10 @@ impl Observer for Budget {
 /// recipe otherwise. Looks at the other rows after every epoch, which counts as time.
 pub fn train(name: &str, method: &str, plan: &Plan) -> Result<Timed, Box<dyn std::error::Error>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
-    Ok(pool.install(|| alone(name, method, plan))?)
+    Ok(pool.install(|| on_this_thread(name, method, plan))?)
 }
 
-fn alone(name: &str, method: &str, plan: &Plan) -> sparsegp::Result<Timed> {
+fn on_this_thread(name: &str, method: &str, plan: &Plan) -> sparsegp::Result<Timed> {
     let loaded = load(name, false);
     let n = loaded.x.nrows();
     let order = rng::permutation(&mut rng::stream(plan.seed, "split"), n, n);

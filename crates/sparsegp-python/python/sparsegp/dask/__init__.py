@@ -184,7 +184,7 @@ _FIT = """Learns from the partitions of Dask frames, Dask arrays or lists of del
         ----------
         X, y{further}
             Collections with the same partitions. Texts, categories and dates of frames become inputs as those of one frame do; a
-            category or label that one partition alone has is known to all.
+            category or label that only one partition has is known to all.
 
         Returns
         -------
@@ -211,7 +211,7 @@ _PREDICT = """Predicts for the partitions of a collection, lazily: what is retur
 _SCORE = """Computes R² of the predicted means, partition by partition."""
 
 
-def _told(cls: type[E], further: str = "", predicts: bool = True) -> type[E]:
+def _documented(cls: type[E], further: str = "", predicts: bool = True) -> type[E]:
     cls.fit.__doc__ = _FIT.format(further=further)  # type: ignore[attr-defined]
     if predicts:
         cls.predict.__doc__ = _PREDICT.format(further="\n        " + further.strip(", ") if further else "")  # type: ignore[attr-defined]
@@ -351,8 +351,8 @@ class GPClassifier(_OnDask, estimators.GPClassifier):
         return float(right / total)
 
 
-_told(GPRegressor, ", sample_weight, noise_variance")
-_told(RobustGPRegressor, ", sample_weight")
-_told(HeteroscedasticGPRegressor, ", sample_weight")
-_told(GPCountRegressor, ", sample_weight, exposure, trials")
-_told(GPClassifier, ", sample_weight", predicts=False)
+_documented(GPRegressor, ", sample_weight, noise_variance")
+_documented(RobustGPRegressor, ", sample_weight")
+_documented(HeteroscedasticGPRegressor, ", sample_weight")
+_documented(GPCountRegressor, ", sample_weight, exposure, trials")
+_documented(GPClassifier, ", sample_weight", predicts=False)

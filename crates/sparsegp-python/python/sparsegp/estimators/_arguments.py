@@ -92,7 +92,7 @@ def target_names(y: Any) -> list[str]:
 
 
 def names_of(**columns: Any) -> dict[str, str]:
-    """The names that columns have of their own."""
+    """The names that the columns themselves have."""
     own = {key: target_names(column) for key, column in columns.items()}
     return {key: found[0] for key, found in own.items() if len(found) == 1}
 

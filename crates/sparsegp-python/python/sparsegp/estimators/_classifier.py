@@ -287,7 +287,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         return self.fitted_.log_density(x, self._codes_of(y))
 
     def loo(self, X: ArrayLike, y: ArrayLike, sample_weight: Optional[ArrayLike] = None) -> Array:
-        """Leave-one-out: log p(y | X, the other rows) of every training row, without training anew (at the
+        """Leave-one-out: log p(y | X, the other rows) of every training row, without refitting (at the
         hyperparameters found, by the model's own approximation).
 
         Parameters
@@ -304,7 +304,7 @@ class GPClassifier(ClassifierMixin, BaseGP):
         Raises
         ------
         ValueError
-            If the rows are not those of the training, as far as can be told.
+            If the rows are not those of the training, as far as can be checked.
         """
         x = self._inputs(X)
         weights = self._weights(sample_weight, x)

@@ -36,10 +36,11 @@ _PARAMETERS = """
         Lengths after which a term of the kernel repeats itself: ``"1y"``, ``"1w"``, ``"12h"`` of the column that holds dates, a
         number such as ``24`` in the units of the only input, or with the name of the input ``"day=1y"``.
     holidays : frame or mapping, optional
-        Days with effects of their own, each an input of 0 and 1 beside the only column of dates: a frame with the columns
-        ``date`` and ``name`` (and ``before`` and ``after``, days around them that have effects too), a dict of names with
-        their dates, or a calendar of the package ``holidays``. One variance of the effects is learnt. The model keeps the
-        calendar; days after its end are predicted as days without a holiday, with a warning.
+        Days with their own effects, each an input of 0 and 1 beside the only column of dates: a
+        frame with the columns ``date`` and ``name`` (and ``before`` and ``after``, days around them
+        that have effects too), a dict of names with their dates, or a calendar of the package
+        ``holidays``. One variance of the effects is learnt. The model keeps the calendar; days
+        after its end are predicted as days without a holiday, with a warning.
     missing : {"refuse", "drop", "keep", "mean", "indicator", "category"}
         What to do with missing cells (NaN, None, NaT). ``"drop"`` leaves their rows out. ``"keep"`` keeps rows of which a target
         is missing: of several targets the others count (methods that train q, such as ``"tsvgp"``). ``"mean"`` fills inputs: a
@@ -103,8 +104,8 @@ _PARAMETERS = """
     natural_rate : float, optional
         Size of natural-gradient steps of q, from 0 (none: Adam on q too) to 1.
     classes_per_step : int, optional
-        For the method ``"svi"`` with many classes: how many of them, drawn anew for every minibatch, move in a
-        step, which is the cheaper for it; by default all.
+        For the method ``"svi"`` with many classes: how many of them, redrawn for every
+        minibatch, move in a step, which is the cheaper for it; by default all.
     sampling : dict, optional
         For the methods that draw (``"nuts"``, ``"hmc"``, ``"ess"``, ``"gibbs"`` and their kin, ``"gpf"``): ``chains`` (4), ``draws`` of every chain (500),
         ``burn_in`` sweeps (200), sweeps for every draw, ``thin`` (1), ``particles`` of ``"gpf"`` (ten for each variable), with inducing points ``law``
@@ -121,11 +122,13 @@ _PARAMETERS = """
         the first call found them (see ``update``), in place of further training. A dict has the options of ``update``:
         ``correlation``, ``most_points``, ``forget``, ``train``, ``train_points`` and ``keep_rows``. The first call fits with inducing points (100 by default).
     pilot : int
-        Most random rows that starting values are judged by: several starts get a few iterations each, and the best
-        goes on (``start_`` says which). 0 takes the plain start unseen.
+        Most random rows that starting values are judged by: several starts get a few iterations
+        each, and training continues from the best (``start_`` says which). 0 takes the plain start
+        unseen.
     lengthscale_prior : bool
         Whether the lengthscales of several inputs have a weak log-normal prior in training, with its mode at √D
-        standard deviations; not those that have a value or a prior of their own. ``objective_`` is without it.
+        standard deviations; not those that have a value or their own prior. ``objective_`` is
+        without it.
     hyperparameters : {"auto", "plug-in", "laplace", "nuts"}
         What predictions do about hyperparameters that few rows leave open: take the values that training found for the
         truth (``"plug-in"``), or average over settings that stand for their posterior, about its mode (``"laplace"``, for
@@ -143,8 +146,8 @@ _PARAMETERS = """
     jitter : float, optional
         Fraction of the mean variance that is added to the diagonal of covariances of inducing points.
     checkpoint : str or path, optional
-        File to which training by minibatches, or chains, write their state, and from which they go on. If it can no
-        longer be written, a warning says so and the training goes on.
+        File to which training by minibatches, or chains, write their state, and from which they
+        resume. If it can no longer be written, a warning says so and the training continues.
     time_limit : float, optional
         Seconds after which the training ends, preparation included, with the best found so far: ``stopped_``
         says so. It is looked at between evaluations; taking over the data comes on top. Rates of minibatches have fallen by then, so that such a

@@ -36,7 +36,7 @@ def load(path: Path) -> Union[Estimator, BayesianGPLVM]:
     FileNotFoundError
         If there is no such file.
     ValueError
-        If it is no model file, or damaged.
+        If it is not a model file, or damaged.
     """
     estimator: Union[Estimator, BayesianGPLVM] = read(path)
     return estimator

@@ -16,7 +16,7 @@ def _days(name: Any, dates: Any) -> list[int]:
     try:
         days = np.asarray(dates).astype("datetime64[D]")
     except (TypeError, ValueError):
-        raise ValueError(f"holidays: {name!r} has {dates!r}, which is no date") from None
+        raise ValueError(f"holidays: {name!r} has {dates!r}, which is not a date") from None
     if np.isnat(days).any():
         raise ValueError(f"holidays: {name!r} has a missing date")
     return [int(day) for day in np.atleast_1d(days).ravel().astype(np.int64)]

@@ -151,7 +151,7 @@ class Learnt(Rows):
     def _table(self) -> list[tuple[str, str, Optional[str]]]:
         rows: list[tuple[str, str, Optional[str]]] = []
         names, parameters = self._about["inputs"], self._about["parameters"]
-        # of a deep model the first layer alone sees the inputs
+        # of a deep model only the first layer sees the inputs
         deep = any(row["path"].startswith("layers[") for row in parameters)
         of_inputs = "layers[0].kernel" if deep else "kernel"
         for row in parameters:

@@ -38,7 +38,7 @@ def deviations(x_sd: Any, names: list[str], rows: int, frame: Any = None) -> Opt
             if isinstance(given, str):
                 if frame is None or given not in [str(c) for c in getattr(frame, "columns", [])]:
                     raise ValueError(
-                        f"x_sd[{feature!r}] is {given!r}, which is no column of X: give the standard deviations themselves"
+                        f"x_sd[{feature!r}] is {given!r}, which is not a column of X: give the standard deviations themselves"
                     )
                 name, given = given, np.asarray(frame[given])
             if np.ndim(given) == 0:

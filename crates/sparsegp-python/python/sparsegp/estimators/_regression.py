@@ -51,7 +51,7 @@ class Regressor(RegressorMixin, BaseGP):
         return further.get(self._extra_name or "")
 
     def _targets(self, y: Array) -> Array:
-        """Targets that are no mistake."""
+        """The targets, checked for mistakes."""
         return y
 
     def _likelihood(self, y: Array) -> LikelihoodLike:
@@ -131,8 +131,8 @@ class Regressor(RegressorMixin, BaseGP):
             raise RuntimeError("At most one of return_std or return_cov can be requested.")
         if return_cov and precision == "mixed":
             raise ValueError("covariances are in double precision: leave out precision='mixed'")
-        means_alone = not return_std and return_quantiles is None
-        core, x = self._placed(X, x_sd, precision, means_alone=means_alone)
+        only_means = not return_std and return_quantiles is None
+        core, x = self._placed(X, x_sd, precision, only_means=only_means)
         further = self._extra(extra, len(x), self._extra_name)
         found: list[Array] = []
         if return_cov:
@@ -221,7 +221,7 @@ class Regressor(RegressorMixin, BaseGP):
         sample_weight: Optional[ArrayLike] = None,
         **further: Optional[ArrayLike],
     ) -> tuple[Array, Array, Array]:
-        """Leave-one-out: every training row as the others predict it, without training anew (at the
+        """Leave-one-out: every training row as the others predict it, without refitting (at the
         hyperparameters found). Exact for Gaussian noise; else by the model's own approximation.
 
         Parameters
@@ -241,7 +241,7 @@ class Regressor(RegressorMixin, BaseGP):
         Raises
         ------
         ValueError
-            If the rows are not those of the training, as far as can be told.
+            If the rows are not those of the training, as far as can be checked.
         """
         own = self._own("loo", further)
         x, Y = self._judged(X, y)

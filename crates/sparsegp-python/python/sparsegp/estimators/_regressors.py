@@ -30,7 +30,8 @@ _PREDICT = """Predictions for new rows.
         x_sd : array-like of shape (n_samples, n_features), or dict, optional
             Standard deviations of the inputs, 0 where they are known exactly; a dict has those of some features, by name or
             place: an array, one number, or the name of a column of X. Predictions are averages over the inputs. Without it
-            inputs are taken for exact (but for frames with the columns that ``fit_file`` was told of).
+            inputs are taken for exact (but for frames with the columns that ``fit_file`` was
+            given).
         precision : {{"double", "mixed"}}
             What products of rows with inducing points are made in, whatever the model was trained in. ``"mixed"`` takes 24
             bits for them, in up to half the time, with sparse methods of one layer: for many rows at a time and many
@@ -294,7 +295,7 @@ class GPCountRegressor(Regressor):
     """Regression of counts: Poisson, or ``likelihood="negative-binomial"`` for more spread,
     ``"zero-inflated-poisson"`` for more zeros, ``"binomial"`` for successes out of ``trials``.
 
-    Targets that are no whole numbers (rates) are accepted, with a warning, for Poisson.
+    Targets that are not whole numbers (rates) are accepted, with a warning, for Poisson.
 
     Examples
     --------
@@ -329,7 +330,7 @@ class GPCountRegressor(Regressor):
         spec = as_likelihood(self._spec())  # type: ignore[arg-type]
         if spec._type == "poisson" and (y % 1 != 0).any():
             warnings.warn(
-                "y holds numbers that are no counts (0, 1, 2, …): they are taken as rates; for counts "
+                "y holds numbers that are not counts (0, 1, 2, …): they are taken as rates; for counts "
                 "over times or areas give the counts, and `exposure`",
                 UserWarning,
                 stacklevel=4,

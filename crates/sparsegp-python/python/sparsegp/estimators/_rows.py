@@ -90,7 +90,7 @@ class Rows(Parameters):
         if not self._of_file:
             return None
         columns = self._about["columns"]
-        # standard deviations of inputs are no inputs
+        # standard deviations of inputs are not inputs
         columns = columns[: len(columns) - len(self._about["input_sd"])]
         array = _missing.array_as_learnt(X, columns)
         if array is not None:
@@ -165,9 +165,9 @@ class Rows(Parameters):
         return weights
 
     def _placed(
-        self, X: Any, x_sd: Any, precision: str = "double", *, means_alone: bool = False
+        self, X: Any, x_sd: Any, precision: str = "double", *, only_means: bool = False
     ) -> tuple[_core.Fitted, Array]:
-        """What predicts at these rows, and the rows as it takes them; means alone have no products in another precision."""
+        """What predicts at these rows, and the rows as it takes them; means have no products in another precision."""
         x = self._inputs(X)
         for remark in self.fitted_.remarks(x):
             warnings.warn(remark, UserWarning, stacklevel=level_of_caller())
@@ -182,7 +182,7 @@ class Rows(Parameters):
         found = deviations(x_sd, names, len(x), X)
         if found is None and precision == "double":
             return self.fitted_, x
-        if found is None and means_alone and self._about["standardises"]:
+        if found is None and only_means and self._about["standardises"]:
             self.fitted_.check_mixed_precision()
             return self.fitted_, x
         if found is None:

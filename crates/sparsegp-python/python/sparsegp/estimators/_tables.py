@@ -56,7 +56,7 @@ class FromTables(Learnt):
         features : sequence of str, optional
             Input columns; by default all others.
         ignore : sequence of str
-            Columns that are no inputs.
+            Columns that are not inputs.
         sample_weight, further : str, optional
             Column of weights, and of the extra number of every row: noise variance, exposure, trials.
         missing : {"refuse", "drop", "keep", "mean", "indicator", "category"}, optional
@@ -94,9 +94,10 @@ class FromTables(Learnt):
         are an error that names the cell. Text that looks like numbers or dates in another notation, and text that differs in
         nearly every row, is refused with the argument that would read it.
 
-        Dates become days since 1970-01-01, categories one input each (`colour=red`; of two the second alone; one column of
-        codes for a kernel that reads labels), at most 100 of a column: `feature_names_in_` has the names. What uses the model takes these inputs, or a frame with the
-        columns of the file.
+        Dates become days since 1970-01-01, categories one input each (`colour=red`; of two only the
+        second; one column of codes for a kernel that reads labels), at most 100 of a column:
+        `feature_names_in_` has the names. What uses the model takes these inputs, or a frame with
+        the columns of the file.
 
         Returns
         -------

@@ -181,7 +181,7 @@ class Trained(Learnt):
         first = not hasattr(self, "fitted_")
         if not first and self._about["input_sd"]:
             raise ValueError(
-                "a model of inputs with standard deviations takes up no further rows: fit it anew to all"
+                "a model of inputs with standard deviations takes up no further rows: refit it to all rows"
             )
         if not first and self.relative_weights and weights is not None and (weights > 0).any():
             weights = weights / weights[weights > 0].mean()
@@ -190,7 +190,7 @@ class Trained(Learnt):
             # what was learnt from all rows at once is kept, and new rows are added to it
             taking_up = self._online()
         if taking_up is not None:
-            fitted, told, error = _core.update(
+            fitted, report, error = _core.update(
                 self.fitted_,
                 aligned(X),
                 aligned(Y),
@@ -199,7 +199,7 @@ class Trained(Learnt):
                 **taking_up,
             )
             self._keep(fitted, error)
-            self.update_report_ = json.loads(told)
+            self.update_report_ = json.loads(report)
             self.n_samples_seen_ = self._about["rows"]
             return
         begin: dict[str, Any] = {}

@@ -122,7 +122,7 @@ class Convolutional(_WithBase):
     stride : int, optional
         Pixels from one patch to the next. By default 1.
     colour : {"channels", "joint"}, optional
-        Whether each channel has patches of its own (the default) or a patch has all channels.
+        Whether each channel has its own patches (the default) or a patch has all channels.
     normalise : bool, optional
         Whether the sum is divided by the number of patches, as by default.
     weighted : bool, optional
@@ -183,7 +183,7 @@ class Warped(_WithBase):
         One for all columns or one for each; by default one for each, from 1, with a log-normal prior about it.
     location, scale : float, sequence of float or Parameter, optional
         Where columns are bent about, and how wide they are; by default means and standard deviations of the rows, which
-        training leaves alone.
+        training leaves unchanged.
     active_dims : sequence of int or str, optional
         The input columns that are bent, by index or name; by default all.
     """

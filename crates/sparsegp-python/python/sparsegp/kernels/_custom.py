@@ -1,4 +1,4 @@
-"""Kernels of one's own."""
+"""User-defined kernels."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def made(path: str, options: str) -> Custom:
 
 
 def custom_parts(kernel: Kernel) -> list[Custom]:
-    """The kernels of one's own that a kernel is made of."""
+    """The user-defined kernels that a kernel is made of."""
     if isinstance(kernel, Custom):
         return [kernel]
     inside: Any = [getattr(kernel, "base", None), *getattr(kernel, "kernels", ())]
@@ -132,5 +132,5 @@ def custom_parts(kernel: Kernel) -> list[Custom]:
 
 
 def slopes_of_parts(kernel: Kernel) -> list[str]:
-    """A sentence for each kernel of one's own that does not say its slopes itself."""
+    """A sentence for each user-defined kernel that does not give its slopes itself."""
     return [text for part in custom_parts(kernel) for text in own.slopes_said(part, "gradients", "values")]

@@ -17,7 +17,7 @@ class Linear(Kernel):
     active_dims : sequence of int or str, optional
         The input columns that the kernel sees; by default all.
     ard : bool, optional
-        Whether each input column has a variance of its own.
+        Whether each input column has its own variance.
     """
 
     _type = "linear"
@@ -43,7 +43,7 @@ class Polynomial(Kernel):
     active_dims : sequence of int or str, optional
         The input columns that the kernel sees; by default all.
     ard : bool, optional
-        Whether each input column has a variance of its own.
+        Whether each input column has its own variance.
     """
 
     _type = "polynomial"
@@ -84,7 +84,7 @@ class ArcCosine(Kernel):
     active_dims : sequence of int or str, optional
         The input columns that the kernel sees; by default all.
     ard : bool, optional
-        Whether each input column has a variance of its own.
+        Whether each input column has its own variance.
     """
 
     _type = "arccosine"

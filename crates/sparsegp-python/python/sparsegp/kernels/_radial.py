@@ -40,7 +40,7 @@ class _Radial(Kernel):
     active_dims : sequence of int or str, optional
         The input columns that the kernel sees, by index or name; by default all.
     ard : bool, optional
-        Whether each input column has a lengthscale of its own.
+        Whether each input column has its own lengthscale.
     lengthscale_bounds : (float, float) or "fixed", optional
         Bounds of all lengthscales, on the scale of the lengthscales: those of
         :class:`~sparsegp.priors.Parameter` in the spelling of scikit-learn's ``length_scale_bounds``.
@@ -118,7 +118,7 @@ class RationalQuadratic(_Radial):
     active_dims : sequence of int or str, optional
         The input columns that the kernel sees, by index or name; by default all.
     ard : bool, optional
-        Whether each input column has a lengthscale of its own.
+        Whether each input column has its own lengthscale.
     lengthscale_bounds : (float, float) or "fixed", optional
         Bounds of all lengthscales, on the scale of the lengthscales: those of
         :class:`~sparsegp.priors.Parameter` in the spelling of scikit-learn's ``length_scale_bounds``.
@@ -157,7 +157,7 @@ class GammaExponential(_Radial):
     active_dims : sequence of int or str, optional
         The input columns that the kernel sees, by index or name; by default all.
     ard : bool, optional
-        Whether each input column has a lengthscale of its own.
+        Whether each input column has its own lengthscale.
     lengthscale_bounds : (float, float) or "fixed", optional
         Bounds of all lengthscales, on the scale of the lengthscales: those of
         :class:`~sparsegp.priors.Parameter` in the spelling of scikit-learn's ``length_scale_bounds``.
@@ -194,7 +194,7 @@ class Cosine(_Radial):
     active_dims : sequence of int or str, optional
         The input columns that the kernel sees, by index or name; by default all.
     ard : bool, optional
-        Whether each input column has a lengthscale of its own.
+        Whether each input column has its own lengthscale.
     lengthscale_bounds : (float, float) or "fixed", optional
         Bounds of all lengthscales, on the scale of the lengthscales: those of
         :class:`~sparsegp.priors.Parameter` in the spelling of scikit-learn's ``length_scale_bounds``.

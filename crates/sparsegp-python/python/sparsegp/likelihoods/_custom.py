@@ -1,4 +1,4 @@
-"""Likelihoods of one's own."""
+"""User-defined likelihoods."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Custom(own.Own, Likelihood):
         if self._defines("slopes"):
             found = self.slopes(y, latent, **named)
         else:
-            # rows are independent: parameters of their own tell the slope of every row
+            # rows are independent: separate parameters for each give the slope of every row
             ones = np.ones(len(y))
             rows = {name: value * ones for name, value in named.items()}
             value = functools.partial(self.log_density, y)
@@ -173,5 +173,5 @@ def made(path: str, options: str) -> Custom:
 
 
 def slopes_of(likelihood: Any) -> list[str]:
-    """A sentence for a likelihood of one's own that does not say its slopes itself."""
+    """A sentence for a user-defined likelihood that does not give its slopes itself."""
     return own.slopes_said(likelihood, "slopes", "log density") if isinstance(likelihood, Custom) else []

@@ -349,7 +349,7 @@ class Coregionalised(Likelihood):
     """Several targets, each with this ``likelihood``, as mixtures W g of common latent functions g: the linear
     model of coregionalisation, for :class:`sparsegp.models.SVGP` and :class:`~sparsegp.models.TSVGP` (and
     estimators with ``method="svgp"`` or ``"tsvgp"``). ``mixing`` is W, one column after the other, where it is to
-    start from given values; ``latents`` is the number of functions, each with a kernel of its own."""
+    start from given values; ``latents`` is the number of functions, each with its own kernel."""
 
     _type = "coregionalised"
 

@@ -84,7 +84,7 @@ class DeepGP(Model):
         callback: Optional[Callable[[dict[str, Any]], Optional[bool]]] = None,
         verbose: int = 0,
     ) -> dict[str, Any]:
-        """Starts from the rows, and trains all parameters by minibatches. A further call starts anew.
+        """Starts from the rows, and trains all parameters by minibatches. A further call starts again.
 
         Parameters
         ----------

@@ -58,8 +58,8 @@ class Model(Trained):
         weights: Optional[ArrayLike] = None,
     ) -> dict[str, Array]:
         """Leave-one-out: every row as the others predict it, at the present parameters, without conditioning
-        anew. For Gaussian noise that is exact; else the row's own site is taken from q, which must be at its
-        optimum.
+        again. For Gaussian noise that is exact; else the row's own site is taken from q, which must
+        be at its optimum.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Model(Trained):
         ------
         ValueError
             For models whose posterior is not made of sites of rows, and for rows that another posterior must have seen. Not
-            all other rows can be told from those of training: give the latter.
+            all other rows can be distinguished from those of training: give the latter.
         """
         self._condition()
         x, y, further = self._rows(data, extra, weights)

@@ -131,7 +131,7 @@ class Parameters:
         return self._model.log_prior()
 
     def copy(self: M) -> M:
-        """A model of its own with the same parameters."""
+        """A separate model with the same parameters."""
         own = type(self)._of(self._model.copy())
         own._data, own._further, own._num_data = self._data, self._further, self._num_data
         own._made = self._made
@@ -140,7 +140,7 @@ class Parameters:
     def __getstate__(self) -> dict[str, Any]:
         """For :mod:`pickle` and :func:`copy.deepcopy`: everything, the data that it keeps included."""
         if self._made is None:
-            raise TypeError("the model of an estimator has no state of its own: pickle or save the estimator")
+            raise TypeError("the model of an estimator has no separate state: pickle or save the estimator")
         rows = [{key: row[key] for key in ("path", "frozen", "prior")} for row in self._table()]
         return {
             "made": self._made,

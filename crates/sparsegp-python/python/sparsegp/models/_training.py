@@ -33,7 +33,8 @@ _TRAINING = """Trains every parameter that is not frozen.
         tolerance : float, optional
             Ends where ten iterations of L-BFGS raise the objective by no more than this fraction of its size (or nats
             per target, whichever is less) and the gradient promises no more; ``--tolerance`` of the command line and
-            ``tol`` of the estimators, which take 1e-4. By default training goes on to the optimum's last digits.
+            ``tol`` of the estimators, which take 1e-4. By default training continues to the
+            optimum's last digits.
         iterations, epochs : int, optional
             How many minibatches to learn from (rounded up to whole passes), or how many passes. Without
             minibatches ``iterations`` is another name of ``max_iterations``.
@@ -106,7 +107,8 @@ class Trained(Parameters):
         weights: Optional[ArrayLike] = None,
     ) -> tuple[float, dict[str, Array]]:
         """:meth:`elbo`, and its gradients with respect to the constrained values, by path. Zeros stand for what gradients do
-        not move: sites (``q.lambda1``, ``q.lambda2``), which have steps of their own, and ``q.t_sqrt`` of ``rsvgp``."""
+        not move: sites (``q.lambda1``, ``q.lambda2``), which have their own steps, and ``q.t_sqrt``
+        of ``rsvgp``."""
         x, y, further = self._rows(data, extra, weights)
         value, gradients = self._model.evaluate(x, y, **further)
         return value, gradients or {}

@@ -61,7 +61,7 @@ def plot_forecast(
     calendar = len(columns) == 1 and is_date(columns[0]) and estimator.n_features_in_ > 1
     if estimator.n_features_in_ != 1 and not calendar:
         raise ValueError(
-            f"the estimator has {estimator.n_features_in_} inputs; plot_forecast is for time alone"
+            f"the estimator has {estimator.n_features_in_} inputs; plot_forecast is for a single input, time"
         )
     known = estimator._inputs(X)[:, 0]
     end = float(estimator._inputs(future(X, horizon, step))[-1, 0])
