@@ -95,7 +95,7 @@ pub fn check_kernel(kernel: &dyn Kernel, x: MatRef<f64>, z: MatRef<f64>) -> Foun
                 ));
             }
             close(again[(i, j)], own[(i, j)], 1e-15, || what("of a clone"))?;
-            // a kernel that looks at identity, not at place, has a diagonal of its own
+            // a kernel that looks at identity, not at place, has its own diagonal
             if i != j {
                 close(own[(i, j)], cross[(i, j)], 1e-7, || what("against K(X, X′)"))?;
             }

@@ -42,8 +42,8 @@ pub struct Prediction {
     pub feasible: Vec<f64>,
 }
 
-/// Bayesian optimisation by ask and tell. It serialises whole, so that a search can go on elsewhere; the same trials and seed give
-/// the same points.
+/// Bayesian optimisation by ask and tell. It serialises whole, so that a search can continue
+/// elsewhere; the same trials and seed give the same points.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Optimiser {
@@ -179,7 +179,8 @@ impl Optimiser {
         Ok(self.trials.len() - 1)
     }
 
-    /// Gives up a point that is under way, of which nothing will be told. Returns whether there was one.
+    /// Gives up a point that is under way, whose value will not be reported. Returns whether there
+    /// was one.
     pub fn forget(&mut self, point: &[f64]) -> bool {
         let found =
             self.trials.iter().position(|own| own.is_pending() && self.is_at(&own.point, point));

@@ -285,7 +285,7 @@ fn what_does_not_fit_is_refused_by_name() {
         own.predict(&[vec![0.0, 1.0]]).expect_err("no model").to_string().contains("two trials")
     );
     assert_eq!(own.best().expect("nothing"), None);
-    // trials that do not differ, and failures alone: the design continues
+    // trials that do not differ, and only failures: the design continues
     let flat = Options { initial: Some(2), ..Options::default() };
     let mut own = Optimiser::new(space(), flat).expect("options");
     for point in own.ask(4).expect("points") {

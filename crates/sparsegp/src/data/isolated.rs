@@ -295,7 +295,8 @@ mod tests {
         uniform(n).into_iter().map(|v| plus + by * v).collect()
     }
 
-    /// Five positions of a design, the outer ones far from the others; the same with one code is no design.
+    /// Five positions of a design, the outer ones far from the others; the same with one code is
+    /// not a design.
     #[test]
     fn levels_of_a_design_are_no_codes() {
         let own = [(-2.62, 56), (-0.02, 42), (0.08, 140), (0.18, 14), (2.38, 56)];

@@ -24,7 +24,8 @@ const NOISE_SCALE: f64 = 3.0;
 const ALIKE: f64 = 1.0;
 
 /// Gives the lengthscales of kernels, where there is one for each of several inputs and nobody gave values or a prior, a prior
-/// with its mode where they start, √D standard deviations. Returns a warning where inputs on scales of their own leave none.
+/// with its mode where they start, √D standard deviations. Returns a warning where inputs on
+/// different scales leave none.
 pub(super) fn assume(kernels: &mut [Box<dyn Kernel>], x: MatRef<f64>) -> Option<String> {
     let factors = factors(x);
     let mut unlike = false;

@@ -92,7 +92,7 @@ pub(super) fn started_kernels(
 ) -> Result<(Vec<Box<dyn Kernel>>, f64)> {
     let (names, d) = (&dataset.input_names, dataset.source.inputs());
     let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
-    // holidays have a term of their own
+    // holidays have their own term
     let groups = inputs_of_holidays(&dataset.columns);
     let inputs = Inputs { groups: &groups, ..inputs };
     let mut kernels = kernels(&options.kernel, inputs, likelihood, latents)?;

@@ -52,9 +52,10 @@ impl Standardise {
 pub enum Scaling {
     /// By the statistics of the rows themselves.
     Own(Standardise),
-    /// The same, with the input columns left alone that kernels of this specification read as labels.
+    /// By the statistics of the rows, except for input columns that kernels of this specification
+    /// read as labels.
     For(Standardise, String),
-    /// As for another data set: that of a model which is to go on learning.
+    /// As for another data set: that of a model which is to continue learning.
     Given(Scaler),
 }
 
@@ -156,7 +157,7 @@ pub struct Dataset {
     pub rows: usize,
     /// Values that lie far from all others of their column, in the data's units.
     pub isolated: Vec<Isolated>,
-    /// Inputs whose values differ by rounding alone.
+    /// Inputs whose values differ only by rounding.
     pub rounded: Vec<usize>,
     /// Rows with the same inputs as an earlier row, which count as repeated observations; 0 where nobody looked.
     pub repeated: usize,

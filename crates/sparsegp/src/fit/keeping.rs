@@ -1,4 +1,5 @@
-//! Checkpoints that cannot be written: a warning, at once and in the end, while the training goes on.
+//! Checkpoints that cannot be written: a warning, at once and in the end, while the training
+//! continues.
 
 use crate::error::{Error, Result};
 use crate::train::{Event, Observer};

@@ -385,7 +385,7 @@ fn without_assumed(mut report: TrainReport, model: &Model) -> TrainReport {
     report.objective -= model.assumed_log_prior();
     let mut then = model.clone();
     for point in &mut report.trace {
-        // chains go on from a model whose trace they did not make
+        // chains continue from a model whose trace they did not make
         if set_hyperparameters(&mut then, &point.parameters).is_ok() {
             point.objective -= then.assumed_log_prior();
         }

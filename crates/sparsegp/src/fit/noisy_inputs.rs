@@ -150,7 +150,7 @@ pub(super) fn fit(
     refuse(dataset, options)?;
     let term = term(options)?;
     let d = dataset.input_names.len();
-    // a kernel that cannot be had is told before anything is trained
+    // a kernel that cannot be used is reported before anything is trained
     let kernel = kernels::parse(&options.kernel, Inputs::named(&dataset.input_names))?;
     Psi::new(&*kernel, Mat::zeros(1, d).as_ref())?;
     let rows = collect(&*dataset.source)?;

@@ -171,7 +171,7 @@ fn other_likelihoods_have_no_gap_and_no_noise() {
     assert!((own.suggestion.enough - 0.01 * own.prior_variance / 60.0).abs() < 1e-12);
 }
 
-/// Every latent function with a kernel of its own is judged by its own.
+/// Every latent function with a separate kernel is judged by that kernel.
 #[test]
 fn kernels_are_judged_one_by_one() {
     let data = data(60);

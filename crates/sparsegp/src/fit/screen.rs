@@ -36,7 +36,7 @@ const FACTORS: [f64; 5] = [1.0, 0.3, 0.1, 0.04, 0.016];
 const SPREADS: [f64; 2] = [1.0, 0.5];
 /// Factors that differ by less are one.
 const APART: f64 = 1.35;
-/// Lengthscales to the nearest row, typically, beyond which all rows are alone.
+/// Lengthscales to the nearest row, typically, beyond which all rows are isolated.
 const ALONE: f64 = 2.5;
 
 /// Standard deviations from which rows are alike beyond chance.

@@ -51,7 +51,8 @@ impl std::fmt::Debug for Setting<'_> {
 pub(super) struct Shared {
     /// L_B.
     pub(super) factor: Cholesky,
-    /// K⁻¹ − R⁻¹ = L⁻ᵀ(I − B⁻¹)L⁻¹ with R = K + Ψ₂/σ², M×M: what the rows tell of u. Small where both terms are large.
+    /// K⁻¹ − R⁻¹ = L⁻ᵀ(I − B⁻¹)L⁻¹ with R = K + Ψ₂/σ², M×M: how the rows reduce variances. Small
+    /// where both terms are large.
     pub(super) told: Mat<f64>,
     /// I − B⁻¹.
     shrinkage: Mat<f64>,
@@ -153,7 +154,8 @@ impl<'a> Bound<'a> {
     ///
     /// # Errors
     /// [`Error::Shape`] for sizes that do not fit; [`Error::Invalid`] for a kernel without expectations in closed form;
-    /// [`Error::NotPositiveDefinite`] for points too close, and [`Error::NonFinite`] where the bound is no number.
+    /// [`Error::NotPositiveDefinite`] for points too close, and [`Error::NonFinite`] where the
+    /// bound is not a number.
     pub fn new(setting: Setting<'a>, x: Uncertain<'a>, targets: &'a Targets) -> Result<Self> {
         if x.mean.nrows() != targets.rows() {
             let (expected, found) =
@@ -375,7 +377,7 @@ impl<'a> Bound<'a> {
         })
     }
 
-    /// Slopes of F: of the part of the data alone.
+    /// Slopes of F: only of the part of the data.
     ///
     /// # Errors
     /// None that inputs can cause.

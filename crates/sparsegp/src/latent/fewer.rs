@@ -23,7 +23,8 @@ const STARTS: usize = 2;
 const LONG: f64 = 300.0;
 
 /// Trains maps of 1, 2, … dimensions, each from the one before and from principal components, and of as many as are asked
-/// for from the one before alone; none where the kernel cannot be carried over. `watch` ends it by false.
+/// for from only the one before; none where the kernel cannot be carried over. `watch` ends it by
+/// false.
 pub(super) fn grown(
     targets: &Targets,
     options: &GplvmOptions,

@@ -169,7 +169,7 @@ fn units(y: MatRef<f64>, each: bool) -> Result<(Vec<f64>, Vec<f64>)> {
         squares += square;
         count += known;
         centre.push(mean);
-        // by rounding alone is not at all
+        // variation only by rounding counts as none
         let size = values().fold(0.0_f64, |most, v| most.max(v.abs()));
         let deviation = (square / known).sqrt();
         own.push(if deviation > 1e-13 * size { deviation } else { 0.0 });

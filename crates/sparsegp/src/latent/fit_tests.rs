@@ -215,7 +215,7 @@ fn a_search_that_stalls_has_not_converged() {
     (0..6).filter(off).for_each(|i| assert!(!short.converged[i], "{i}"));
 }
 
-/// So far away that the kernel is no number: neither is a variance.
+/// So far away that the kernel is not a number: neither is a variance.
 #[test]
 fn variances_that_are_not_known_are_not_0() {
     let (n, q) = (8, 1);

@@ -18,7 +18,7 @@ pub(super) struct Known {
     pub columns: Vec<usize>,
     /// L_B.
     pub factor: Cholesky,
-    /// K⁻¹ − R⁻¹ with R = K + Ψ₂/σ².
+    /// K⁻¹ − R⁻¹ with R = K + Ψ₂/σ²: how the rows reduce variances.
     pub told: Mat<f64>,
 }
 
@@ -164,7 +164,8 @@ impl Posterior {
     }
 
     /// Means and variances of the latent functions at inputs N(μ, S) (N×Q), N×P each; S = 0 for inputs that are known. Under uncertain
-    /// inputs these are the moments of a distribution that is no Gaussian (Titsias & Lawrence 2010):
+    /// inputs these are the moments of a distribution that is not Gaussian (Titsias & Lawrence
+    /// 2010):
     ///
     /// ```text
     /// ⟨f⟩ = ψ₁b      var f = ψ₀ − tr (K⁻¹ − R⁻¹)ψ₂ + bᵀψ₂b − ⟨f⟩²

@@ -151,8 +151,8 @@ impl Model {
         })
     }
 
-    /// Number of latent functions with a q of their own for so many target columns: K for each, or as many as
-    /// are mixed ([`Likelihood::mixing`]).
+    /// Number of latent functions with their own q for so many target columns: K for each, or as
+    /// many as are mixed ([`Likelihood::mixing`]).
     pub fn latents(&self, outputs: usize) -> usize {
         match self.likelihood.mixing() {
             Some(mixing) => mixing_shape(mixing).1,

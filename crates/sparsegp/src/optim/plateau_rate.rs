@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Multiplies a learning rate by `factor` whenever `patience` values in a row were not below the lowest so far,
-/// down to `least`. After a fall the count begins anew, the lowest value stays.
+/// down to `least`. After a fall the count begins again, the lowest value stays.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlateauRate {
     /// Above 0, below 1.

@@ -252,7 +252,7 @@ fn bounds_are_read_and_written_and_keep_values_inside() {
     assert_eq!(one(real(), max.clone()), Transform::Below { upper: 0.9 });
     let upper = Transform::Interval { lower: 0.0, upper: 0.9 };
     assert_eq!(one(Param::positive(0.5), max), upper);
-    // within the natural range of noise, which has a lower bound of its own
+    // within the natural range of noise, which has its own lower bound
     let noise = Param::with(vec![0.5], Shape::Scalar, Transform::Softplus { lower: 1e-8 });
     let upper = Transform::Interval { lower: 1e-8, upper: 0.6 };
     assert_eq!(one(noise, serde_json::json!({"max": 0.6})), upper);

@@ -21,7 +21,7 @@ pub(super) struct Length {
 
 /// A chain that can be run.
 pub(super) trait Runs: Send {
-    /// What it needs, beside what it was made from, to go on.
+    /// What it needs, beside what it was made from, to continue.
     type State: Serialize + DeserializeOwned;
     /// Where it stands, between sweeps.
     fn state(&self) -> Self::State;
@@ -85,8 +85,9 @@ fn gathered<R>(chains: Vec<Kept<R>>) -> (Draws, Vec<R>) {
     (draws, ended)
 }
 
-/// Runs chains that have just been made in parallel, from there or from a state. `watch` is told now and then how many sweeps of
-/// every chain are done and of how many, and may end the sampling, with the draws made so far.
+/// Runs chains that have just been made in parallel, from there or from a state. `watch` receives
+/// now and then how many sweeps of every chain are done and of how many, and may end the sampling,
+/// with the draws made so far.
 ///
 /// # Errors
 /// As for [`go_on`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.

@@ -175,7 +175,8 @@ fn ranks_of_the_truth_are_uniform() {
     }
 }
 
-/// Chains of hyperparameters alone, with f integrated out and drawn, and chains of both have one law.
+/// Chains of only hyperparameters, with f integrated out and drawn, and chains of both have one
+/// law.
 #[test]
 fn evidence_and_everything_agree() {
     let mut model = with_priors("gaussian(variance=0.3)");

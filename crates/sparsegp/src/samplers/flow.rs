@@ -1,7 +1,8 @@
 //! A Gaussian posterior by particle flow, and draws from it (Galy-Fajou, Perrone & Opper 2021).
 //!
 //! There are more particles than whitened variables: mean and covariance are whole. They start as the q that was trained,
-//! and flow by gradients at the particles alone; where their free energy no longer falls, the flow ends.
+//! and flow by gradients at the particles only; where their free energy no longer falls, the flow
+//! ends.
 //!
 //! What falls is the free energy of particles, whose mean of φ is the Gaussian's only where φ is quadratic. Draws
 //! that did not move them tell how far the Gaussian is from its own optimum, and whether it has a lower free energy than
@@ -71,8 +72,8 @@ pub(super) fn check(model: &Model, outputs: usize, particles: Option<usize>) -> 
     Ok(())
 }
 
-/// Flows, and draws. `watch` as for [`gibbs::sample`](super::gibbs::sample), told of steps. Returns the draws, and what a person
-/// should know.
+/// Flows, and draws. `watch` as for [`gibbs::sample`](super::gibbs::sample), which receives steps.
+/// Returns the draws, and what a person should know.
 ///
 /// # Errors
 /// [`Error::Invalid`] for several sets of inducing points and more than [`MOST`] whitened variables, and as for [`Whitened::new`].

@@ -138,7 +138,8 @@ impl<'a> Joint<'a> {
         position
     }
 
-    /// The log likelihood of a position of the original variables alone: what [`LogDensity::value`] adds to the prior.
+    /// Only the log likelihood of a position of the original variables: what [`LogDensity::value`]
+    /// adds to the prior.
     pub(super) fn log_likelihood(&mut self, position: &[f64]) -> f64 {
         self.latent_values_of(position);
         self.original()

@@ -83,8 +83,9 @@ pub fn check_rows(
     })
 }
 
-/// Samples the posterior of a model by a sampler, with the chains of `options`. Chains go on from a state, and give states to a
-/// checkpointer; independent draws (of a particle flow) begin anew. Returns the draws, and what a person should know of the paths.
+/// Samples the posterior of a model by a sampler, with the chains of `options`. Chains continue
+/// from a state, and give states to a checkpointer; independent draws (of a particle flow) begin
+/// again. Returns the draws, and what a person should know of the paths.
 ///
 /// # Errors
 /// As for [`gibbs::sample_from`], [`hmc::sample_from`], [`everything::sample_from`], [`evidence::sample_from`] and

@@ -79,7 +79,7 @@ impl Negated<'_> {
         }))
     }
 
-    /// Brings what is no variable of the optimiser to its best at the present point.
+    /// Brings what is not a variable of the optimiser to its best at the present point.
     fn settle(&mut self) -> Result<()> {
         let Some(Profile { em, steps, q }) = &mut self.profile else { return settle(self.model) };
         match q {
@@ -158,7 +158,7 @@ pub(super) fn terms(data: &dyn Source) -> f64 {
 /// gradient leads back.
 const LARGEST_MOVE: f64 = 1.0;
 
-/// [`super::train`] for what the optimiser sees alone: sites stay, or follow as the profile says.
+/// [`super::train`] for only what the optimiser sees: sites stay, or follow as the profile says.
 pub(super) fn ascend(
     model: &mut Model,
     engine: &dyn Engine,

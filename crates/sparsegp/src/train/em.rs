@@ -28,8 +28,8 @@ pub struct EmOptions {
     pub m_steps: usize,
     /// A phase ends where a step, and the training where two rounds in turn raise the bound by less than
     /// this fraction of it; where L-BFGS has a plateau ([`crate::optim::LbfgsOptions::plateau`]), the tolerance of that
-    /// one ends the training. (Rounds may go on rising by ever so little: a thousand rows of two classes
-    /// gained 0.14 nats in all in 950 iterations after the first 50.)
+    /// one ends the training. (Rounds may continue to rise by ever so little: a thousand rows of
+    /// two classes gained 0.14 nats in all in 950 iterations after the first 50.)
     pub tolerance: f64,
     /// After so many rounds L-BFGS climbs the bound at the best sites for every point that it tries, until it
     /// converges: rounds crawl where sites and hyperparameters must move together. None for rounds to the end, as in
@@ -349,7 +349,7 @@ pub(super) fn train_em(
             }
         }
         if was_stopped {
-            // a round that was cut short is none to go on from
+            // a round that was cut short is not one to resume from
             break ("stopped early; the best parameters found are kept".into(), false);
         }
         if observer.interrupted() {
@@ -358,7 +358,7 @@ pub(super) fn train_em(
         }
         if is_joint && !report.converged {
             if report.iterations >= left {
-                // the checkpoint within this climb is the one to go on from
+                // the checkpoint within this climb is the one to resume from
                 continue;
             }
             state.stuck = true;

@@ -13,7 +13,7 @@ use crate::optim::{Adam, Optimiser, Status};
 /// Trains all parameters of layers that are not frozen by minibatches. `options` say how steps are
 /// made, `training` how many epochs there are (`epochs`, `least`), its `patience` and the seconds
 /// between checkpoints; its other fields have no effect. `method` is that of the model which the layers
-/// are in checkpoints and for held-out rows. Layers that are no such model, or of which none can
+/// are in checkpoints and for held-out rows. Layers that are not such a model, or of which none can
 /// predict ([`Model::of_deep`], [`Posterior::of_q`]), have neither.
 ///
 /// A step whose bound is not finite, or for which some matrix is not positive definite, is halved

@@ -74,7 +74,7 @@ impl Variational {
             Tying::Untied => zeros(shape, size * latents),
             _ => zeros(Shape::Lower(latents, size), latents * size * (size + 1) / 2),
         };
-        // steps of their own move them
+        // separate steps move them
         (first.frozen, second.frozen) = (true, true);
         Self::assemble(first, second, Form::Sites(tying))
     }

@@ -330,7 +330,7 @@ fn joint_draws_have_the_joint_moments() {
     let joint = own.nearest(9).joint(new.as_ref()).unwrap();
     let (mean, covariance) = (joint.mean(), joint.covariance());
     let (marginal, variance) = own.nearest(9).marginals(new.as_ref()).unwrap();
-    // the first place of the order is given its rows alone
+    // the first place of the order is given only its rows
     let first = (0..6).filter(|i| (variance[*i] - covariance[(*i, *i)]).abs() < 1e-12);
     let first: Vec<usize> = first.collect();
     assert!(!first.is_empty());

@@ -72,7 +72,7 @@ fn wide_priors_with_exponential_links_end_at_the_optimum() {
                 with_points.push(report.objective);
             }
         }
-        // with ten points the optimum is another, to which sites and moments come by ways of their own
+        // with ten points the optimum is another, to which sites and moments come by different ways
         let apart = with_points[0] - with_points[1];
         assert!(apart.abs() < 1e-3, "{variance}: {with_points:?}");
     }

@@ -104,7 +104,7 @@ fn effects_of_holidays_are_learnt_and_kept() {
             panic!("one day each")
         };
         assert!(strike - plain > 100.0, "{kernel}: {plain} {strike}");
-        // other terms do not see the holidays, which show as a term of their own
+        // other terms do not see the holidays, which show as a separate term
         let text = found.model.kernel().to_json().to_string();
         assert!(text.contains(r#""active_dims":[0]"#), "{text}");
         assert!(text.contains(r#""active_dims":[1,2,3,4]"#), "{text}");

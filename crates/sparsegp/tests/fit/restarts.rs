@@ -55,7 +55,7 @@ fn the_first_lengthscales_are_those_that_explain_the_rows() {
     }
     let sparse = fit(&dataset, &with("titsias2025", 0)).expect("a fit");
     assert!(objective(&sparse) > -40.0, "{}", objective(&sparse));
-    // much noise is no function of short lengthscales
+    // much noise is not a function of short lengthscales
     let x = Mat::from_fn(150, 1, |i, _| 6.0 * (i as f64 * 0.754_877).fract());
     let y = Mat::from_fn(150, 1, |i, _| {
         let noise = ((i as f64 * 12.9898).sin() * 43_758.545).fract();
@@ -89,7 +89,8 @@ fn a_seed_gives_the_same_bits_and_more_restarts_are_no_worse() {
     assert_ne!(starts(&fit(&dataset, &other).expect("a fit")), starts(&again));
 }
 
-/// Sparse methods choose their inducing points anew; minibatches and sites count by their bounds on all rows.
+/// Sparse methods choose their inducing points again; minibatches and sites count by their bounds
+/// on all rows.
 #[test]
 fn every_way_of_training_has_restarts() {
     let dataset = wave(60, 8.0);
@@ -118,7 +119,7 @@ fn frozen_values_stay_in_every_start() {
     assert_eq!(value(&fitted.model, "likelihood.variance"), [0.07]);
 }
 
-/// Ends all after so many iterations; counts the restarts that it is told of.
+/// Ends all after so many iterations; counts the restarts that it receives.
 struct Until {
     left: usize,
     told: Vec<(usize, usize)>,

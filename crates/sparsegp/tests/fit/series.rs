@@ -490,7 +490,8 @@ fn a_period_of_more_harmonics_than_there_are_ends_at_its_bound() {
     assert_eq!(bound.expect("a lengthscale").1.bounds().min, Some(0.5));
 }
 
-/// Trials of a start have least variances of the noise of their own, which a later one may not take over as they are.
+/// Trials of a start have their own least variances of the noise, which a later one may not take
+/// over as they are.
 #[test]
 fn precise_rows_on_a_steep_trend_are_fitted_by_default() {
     for (n, method) in [(4400, "auto"), (700, "exact")] {

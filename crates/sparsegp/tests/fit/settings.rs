@@ -264,7 +264,7 @@ fn settings_act_where_the_registry_says_so() {
                 Trait::NaturalSteps | Trait::AdaptiveSteps => case.way.q_by_adam,
                 _ => false,
             });
-            // the other ways differ from the first two in that alone
+            // the other ways differ from the first two only in that
             let further = case.way.adam || case.way.q_by_adam;
             if !own_way && (!further || of_way) {
                 let (value, base) = varied(setting.name);
@@ -349,7 +349,8 @@ fn few_draws_after_few_sweeps_predict() {
         for i in 0..3 {
             assert!(mean[(i, 0)].is_finite() && variance[(i, 0)] > 0.0, "{method}");
         }
-        // so few sweeps need not find a step: who has draws that are all the same is told what to do
+        // so few sweeps need not find a step: if all draws are the same, a warning states what to
+        // do
         let still =
             fitted.posterior.draws().chunks(draws).any(|own| own.iter().all(|z| *z == own[0]));
         let told = fitted.warnings.iter().any(|text| text.contains("longer burn-in, which"));

@@ -57,7 +57,7 @@ fn wavy_levels_are_no_constant() {
     assert!(judged.len() > 1 && judged.iter().all(|one| one.objective.is_finite()), "{judged:?}");
 }
 
-/// A mean that is a constant, and a wavy noise: the second function has a start of its own.
+/// A mean that is a constant, and a wavy noise: the second function has its own start.
 #[test]
 fn noise_that_waves_about_a_flat_mean_is_found() {
     let rows = draws(150, "heteroscedastic", 1.0, |x| vec![0.3, -0.7 + 1.4 * (3.0 * x).sin()]);
@@ -167,7 +167,7 @@ fn lengthscales_of_many_inputs_have_a_weak_prior() {
     let without = fit(&data(), &without).expect("a fit");
     assert!((0.85..=0.99).contains(&inside(&default)), "{}", inside(&default));
     assert!(inside(&without) < inside(&default) - 0.05, "{}", inside(&without));
-    // what is reported is the log evidence alone, so that kernels can be compared
+    // what is reported is only the log evidence, so that kernels can be compared
     let report = default.report.as_ref().expect("trained");
     let alone = default.model.evaluate(&Cpu::default(), &*data().source).expect("a value").value;
     assert!((report.objective - alone).abs() < 1e-9 * alone.abs(), "{} {alone}", report.objective);
@@ -176,7 +176,8 @@ fn lengthscales_of_many_inputs_have_a_weak_prior() {
     assert!(default.model.assumed_log_prior() < 0.0 && without.model.assumed_log_prior() == 0.0);
 }
 
-/// One lengthscale has no default prior, nor have given ones, nor inputs on scales of their own, which is said.
+/// One lengthscale has no default prior, nor have given ones, nor inputs on different scales, which
+/// a warning states.
 #[test]
 fn the_default_prior_is_of_several_free_lengthscales() {
     let (x, y) = many_inputs(40);

@@ -139,7 +139,8 @@ fn counts_and_rows_beyond_the_old_ones_are_judged() {
     assert!(!warnings.iter().any(|w| w.contains("promised")), "{warnings:?}");
 }
 
-/// Where an input moves on for ever, points behind give way: rows that were just learnt are predicted as well as at first.
+/// Where an input moves on without end, points behind give way: rows that were just learnt are
+/// predicted as well as at first.
 #[test]
 fn points_behind_give_way() {
     let x = Mat::from_fn(60, 1, |i, _| 0.1 * i as f64);

@@ -243,7 +243,7 @@ fn objectives_add_up_with_weights_gaps_and_constants() {
 }
 
 /// What was carried goes through a file, and further rows add to it to the bits of a run at once; a model whose points
-/// were moved since goes on from its posterior.
+/// were moved since continues from its posterior.
 #[test]
 fn what_rows_said_is_kept_in_the_file() {
     let all = table(120, 1);
@@ -269,7 +269,7 @@ fn what_rows_said_is_kept_in_the_file() {
     assert_ne!(moved.carried, at_once.carried);
 }
 
-/// Points by correlation take a pilot's lengthscales, and a kernel that left them is told of.
+/// Points by correlation take a pilot's lengthscales, and a kernel that left them is reported.
 #[test]
 fn points_by_correlation_and_the_kernel_that_training_found() {
     let wavy = |x: f64| (3.0 * x).sin();

@@ -1,4 +1,4 @@
-//! Trainings on all rows go on from checkpoints to the same bits.
+//! Trainings on all rows resume from checkpoints to the same bits.
 
 use crate::support::{bits, fit, options, table};
 use sparsegp::data::InMemory;
@@ -126,7 +126,7 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
     }
 }
 
-/// Where the most iterations end the climb at the best sites, the climb goes on, with its memory.
+/// Where the most iterations end the climb at the best sites, the climb continues, with its memory.
 #[test]
 fn more_iterations_go_on_within_the_climb() {
     let dataset = table(60, 2);

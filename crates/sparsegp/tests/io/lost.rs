@@ -46,7 +46,7 @@ fn a_kill_leaves_the_old_file_or_the_new_one() {
     other_files_are_no_models(folder.path());
 }
 
-/// What a kill leaves beside the file has a name of its own.
+/// What a kill leaves beside the file has a different name.
 #[cfg(unix)]
 fn other_files_are_no_models(folder: &Path) {
     for entry in std::fs::read_dir(folder).expect("the folder") {

@@ -13,7 +13,7 @@ use sparsegp::methods::{Tvgp, Uncollapsed, find};
 use sparsegp::model::{LeaveOneOut, Model};
 use sparsegp::variational::{Tying, Variational};
 
-/// Kernels that look at places alone, so that a row can be predicted for.
+/// Kernels that look only at places, so that a row can be predicted for.
 const PLACES: &[&str] = &[
     "rbf",
     "matern12",
@@ -69,7 +69,7 @@ fn check(model: &Model, data: &InMemory, step: usize, room: f64) -> Result<(), T
     Ok(())
 }
 
-/// Rows with weights and noise variances of their own.
+/// Rows with their own weights and noise variances.
 fn uneven(problem: &mut Problem) {
     let (n, noise) = (problem.data.x.nrows(), problem.model.noise());
     problem.data.extra = (0..n).map(|_| noise * problem.rng.random_range(0.0..3.0)).collect();

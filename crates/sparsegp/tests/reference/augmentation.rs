@@ -201,7 +201,7 @@ pub fn sites(file: &Value, _: &Path, report: &mut Report) -> Outcome {
                     "predictive_density" => l.predict_log_density(target, &[m], &[v]).exp(),
                     "nbar" => y - 2.0 * (a + precision * m),
                     "log_C" => part(&|form, _| {
-                        // C e^{gf} where the centre is not 0 by a shift of f alone
+                        // C e^{gf} where the centre is not 0 by a shift of only f
                         form.log_c
                     })?,
                     "g" => part(&|form, _| form.g)?,

@@ -141,7 +141,7 @@ fn rows(model: &Model, data: &Batch, json: &Value, report: &mut Report) -> Outco
     Ok(())
 }
 
-/// Compares what is told of q, by the names that the file has.
+/// Compares what the file states of q, by its names.
 fn posterior(model: &Model, json: &Value, report: &mut Report) -> Outcome {
     let told = tell(model)?;
     let own = [
@@ -397,7 +397,7 @@ pub fn natural(json: &Value, _: &Path, report: &mut Report) -> Outcome {
                         found.map(|(_, v)| v.clone()).ok_or_else(|| format!("no slope of {path}"))
                     };
                     report.close("dL_dm", &slope("q.mu")?, &numbers(get(step, "dL_dm")?)?);
-                    // S̄ is told through the slope of its root: tril(2S̄R)
+                    // S̄ is compared through the slope of its root: tril(2S̄R)
                     let through = matrix(get(step, "dL_dS")?)? * &roots[0];
                     let lower = Mat::from_fn(through.nrows(), through.ncols(), |i, j| {
                         if i >= j { 2.0 * through[(i, j)] } else { 0.0 }

@@ -14,7 +14,7 @@ use sparsegp::flow::compared::{
 use sparsegp::linalg::{Cholesky, Jitter, MatRef, product};
 use std::path::Path;
 
-/// Compares all that a file tells with all that was found: what either has alone is a failure.
+/// Compares all that a file tells with all that was found: what only one of them has is a failure.
 fn compare(report: &mut Report, told: &Value, found: &[(&str, Vec<f64>)]) -> Outcome {
     let known: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
     for (field, told) in entries(told)? {

@@ -22,7 +22,7 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     for case in items(get(file, "cases")?)? {
         let name = text(get(case, "likelihood")?)?;
         report.case = name.into();
-        // classes have targets of their own
+        // classes have their own targets
         let y = numbers(case.get("y").map_or_else(|| get(file, "y"), Ok)?)?;
         let of = Own::read(name, case.get("parameters").unwrap_or(&json!({})))?;
         let n = y.len();

@@ -13,8 +13,8 @@ impl Holidays {
     /// holiday that have effects too. Dates are read as the table's options say.
     ///
     /// # Errors
-    /// [`Error::Column`] for a column that is not there; [`Error::Cell`] for a cell that is no date, name or whole number; as for
-    /// [`Holidays::new`].
+    /// [`Error::Column`] for a column that is not there; [`Error::Cell`] for a cell that is not a
+    /// date, name or whole number; as for [`Holidays::new`].
     pub fn of_table(table: &Table) -> Result<Self> {
         let (dates, names) = (table.texts("date")?, table.texts("name")?);
         let optional = |name: &str| match table.columns().iter().any(|own| own == name) {

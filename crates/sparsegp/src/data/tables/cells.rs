@@ -115,7 +115,7 @@ pub(super) enum Like {
     Hexadecimal,
 }
 
-/// Says in which way a text that is no number looks like one.
+/// Says in which way a text that is not a number looks like one.
 pub(super) fn like(text: &str, options: &ReadOptions) -> Option<Like> {
     const CURRENCIES: [char; 6] = ['$', '€', '£', '¥', '₹', '₩'];
     let text = text.trim().replace('\u{2212}', "-");
@@ -213,7 +213,8 @@ fn separators(text: &str, options: &ReadOptions) -> Option<Like> {
 }
 
 impl Like {
-    /// Says what is wrong with a cell, and what would read it. `remedy`: the option for what is no number.
+    /// Says what is wrong with a cell, and what would read it. `remedy`: the option for cells that
+    /// are not numbers.
     pub fn reason(&self, text: &str, remedy: &str) -> String {
         let text = shown(text);
         let lone = format!("write the numbers alone, or pass {remedy}");

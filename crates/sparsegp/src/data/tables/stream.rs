@@ -31,7 +31,7 @@ pub struct TableSource {
     dropped: usize,
     remarks: Vec<String>,
     scaler: Scaler,
-    /// Where reading can start; none where that is the first row alone.
+    /// Where reading can start; none where that is only the first row.
     places: Option<Arc<Places>>,
     /// Length and time of the last change of the file when its cells were last looked at.
     stamp: Arc<Mutex<Stamp>>,
@@ -169,7 +169,7 @@ impl TableSource {
         &self.plan
     }
 
-    /// Where reading can start; none where that is the first row alone.
+    /// Where reading can start; none where that is only the first row.
     pub(super) fn places(&self) -> Option<&Places> {
         self.places.as_deref()
     }

@@ -126,7 +126,7 @@ fn codes_and_categories_can_be_asked_for() {
     assert_eq!(rows_of(&loaded.x), [[1., 1.], [0., 0.], [2., 1.]].map(|row| row.to_vec()));
     let stray = EncodeOptions { categorical: vec!["y".into()], ..EncodeOptions::default() };
     fails(encode(&path, &stray), &["column `y`", "is not an input column"]);
-    // a column of numbers is no column of codes
+    // a column of numbers is not a column of codes
     let plain = EncodeOptions { codes: vec!["level".into()], ..EncodeOptions::default() };
     assert!(!encode(&path, &plain).unwrap().encodings.contains_key("level"));
 }
@@ -240,7 +240,7 @@ fn parquet_names_the_cell_and_skips_what_is_missing() {
     }
     assert!(table.select(&Selection::targets(["d"]).inputs(["y"]).categorical()).is_ok());
     assert!(table.select(&Selection::all_inputs().inputs(["y"]).ids(["d"])).is_ok());
-    // numbers are no dates
+    // numbers are not dates
     let when = InputColumn { name: "y".into(), encoding: Encoding::Date };
     let wrong = Selection::all_inputs().columns([when]);
     fails(

@@ -100,7 +100,7 @@ fn numbers_in_other_notations_are_refused_with_the_option_that_reads_them() {
             &["row 1, column `a`", "write the numbers alone", "--categorical a"],
         );
     }
-    // these mean one thing alone
+    // these mean only one thing
     let path = folder.write("m.csv", "a,y\n\u{2212}1.5,1\n1.5D+01,2\n+3,3\n");
     assert_eq!(column(&fit(&path, &ReadOptions::default()).unwrap().x, 0), [-1.5, 15.0, 3.0]);
 }

@@ -55,7 +55,7 @@ fn draws_of_other_shapes_are_refused_in_predictions() {
     says(predict((6, 8), u(5, 1)), &["functions of layer 0", "5×2", "5×1"]);
     says(predict((6, 8), Vec::new()), &["functions of layer 0", "2 of 5×2", "0"]);
     says(predict((6, 7), u(5, 2)), &["layer 0", "6×8", "6×7"]);
-    // the second draw alone is of another shape, and is the one that is named
+    // only the second draw has another shape, and it is the one that is named
     let mut second = u(5, 2);
     second[1] = Mat::zeros(5, 3);
     says(predict((6, 8), second), &["functions of layer 0", "5×2", "5×3"]);
@@ -171,7 +171,7 @@ fn targets_of_log_densities_are_those_of_the_likelihood() {
     assert!(found[0] < 0.0 && found[1] == 0.0 && found[2] < 0.0, "{found:?}");
 }
 
-/// A path that is no number was the density 0.
+/// A path that is NaN was the density 0.
 #[test]
 fn rows_that_are_no_numbers_have_no_log_density() {
     let model = model(vec![recipe(Kind::W, "rbf", "zero", (2, 2)), last()], "gaussian").unwrap();

@@ -18,7 +18,7 @@ fn catalogue() -> Vec<(&'static str, Box<dyn Mixing>)> {
     ]
 }
 
-/// A mixing known by its two forms of log φ alone.
+/// A mixing known only by its two forms of log φ.
 struct Bare<'a>(&'a dyn Mixing);
 
 impl Mixing for Bare<'_> {

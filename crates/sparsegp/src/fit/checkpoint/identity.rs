@@ -146,7 +146,7 @@ fn averages(over: Hyperparameters) -> &'static str {
     }
 }
 
-/// Those of minibatches: what their state holds, such as rates, goes on as it was.
+/// Those of minibatches: what their state holds, such as rates, continues as it was.
 fn of_minibatches(training: &StochasticOptions) -> [(&'static str, String); 9] {
     let StochasticOptions {
         adam: of_hyperparameters,
@@ -352,7 +352,7 @@ fn chains(options: &GibbsOptions) -> String {
         seed: _,
         target,
         hyperparameters,
-        // independent draws begin anew
+        // independent draws begin again
         particles: _,
         checkpoint_seconds: _,
     } = options;

@@ -47,8 +47,8 @@ pub(in crate::fit) fn setting(options: &FitOptions, wanted: &str) -> Option<Stri
     Some(value.strip_suffix(IN_DATA_UNITS).unwrap_or(&value).to_owned())
 }
 
-/// What a checkpoint of a training on all rows begins with. It is no model file: what the model's start has in
-/// common with every run on these rows with these options is made anew.
+/// What a checkpoint of a training on all rows begins with. It is not a model file: what the
+/// model's start has in common with every run on these rows with these options is made again.
 const WHOLE: &[u8] = b"sparsegp: a training on all rows, 3\n";
 /// What all of its versions begin with.
 const ANY: &[u8] = b"sparsegp: a training on all rows, ";

@@ -81,7 +81,7 @@ pub fn save(fitted: &Fitted, path: &Path) -> Result<()> {
     save_with(fitted, Holds::Nothing, path)
 }
 
-/// Writes a model file that also holds a state of training by minibatches, to go on from
+/// Writes a model file that also holds a state of training by minibatches, to resume from
 /// ([`load_checkpoint`]); a model file like any other otherwise.
 ///
 /// # Errors
@@ -90,7 +90,7 @@ pub fn save_checkpoint(fitted: &Fitted, state: &TrainingState, path: &Path) -> R
     save_with(fitted, Holds::Training(state), path)
 }
 
-/// Writes a model file that also holds a state of sampling, to go on from ([`load_sampling`]).
+/// Writes a model file that also holds a state of sampling, to resume from ([`load_sampling`]).
 ///
 /// # Errors
 /// [`Error::File`].

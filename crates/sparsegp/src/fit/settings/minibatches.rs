@@ -86,7 +86,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         read: |o| of_batches(o, |t| json!(t.natural)),
         write: |o, v| {
             o.train.em.rate = v.as_f64();
-            // with diagonals alone Adam trains q
+            // with only diagonals Adam trains q
             let rate = v.as_f64().filter(|_| !o.diagonal);
             to_batches(o, |t| t.natural = rate);
         },

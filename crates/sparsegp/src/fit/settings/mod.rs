@@ -38,10 +38,10 @@ pub struct Setting {
     pub needs: &'static [Trait],
     /// What moreover a value needs, and its opposite does not.
     pub value_needs: fn(&Value) -> Option<Trait>,
-    /// Whether a value asks for what is so anyway with a method: it has no effect, and is no mistake.
+    /// Whether a value asks for what is so anyway with a method: it has no effect, and is not a
+    /// mistake.
     pub so_anyway: fn(&Value, &Traits) -> bool,
-    /// Its value in options; null where it is left to the method or the data, or is no matter of
-    /// options.
+    /// Its value in options; null where it is left to the method or the data, or is not an option.
     pub read: fn(&FitOptions) -> Value,
     /// Refuses values of the right kind that mean nothing.
     pub check: fn(&Value) -> Result<()>,

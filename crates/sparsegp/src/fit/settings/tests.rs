@@ -27,7 +27,7 @@ fn values_go_where_they_are_read_from() {
         apply(&mut options, &values, Door::Python).unwrap();
         assert_eq!((setting.read)(&options), other(setting), "{}", setting.name);
         for (own, before) in all().zip(before) {
-            // without minibatches there is nothing of them to read, and those of Adam alone have no
+            // without minibatches there is nothing of them to read, and those of only Adam have no
             // other rate
             let follows = match setting.name {
                 "full_batch" => true,

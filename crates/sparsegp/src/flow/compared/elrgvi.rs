@@ -5,8 +5,8 @@
 //! ```text
 //! KL = ½[‖σ‖²/γ − Σ log σ² + (α/γ)‖V‖² + ‖μ‖²/γ − log|M| + D log γ − D],   M = I + αVᵀ diag(σ⁻²) V
 //! ```
-//! Preactivations are drawn instead of weights, anew for every row: W_μx + b_μ + ε∘√(W_{σ²}x² + b_{σ²}) + √α Σ_k ε_k
-//! (W_{v_k}x + b_{v_k}), with one number ε_k for all outputs.
+//! Preactivations are drawn instead of weights, separately for every row: W_μx + b_μ +
+//! ε∘√(W_{σ²}x² + b_{σ²}) + √α Σ_k ε_k (W_{v_k}x + b_{v_k}), with one number ε_k for all outputs.
 
 use super::DescentOptions;
 use super::kept_positive;

@@ -119,7 +119,8 @@ impl Laplace {
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) where the target knows none,
-    /// [`Error::NotPositiveDefinite`](crate::Error::NotPositiveDefinite) where the position is no mode.
+    /// [`Error::NotPositiveDefinite`](crate::Error::NotPositiveDefinite) where the position is not
+    /// a mode.
     pub fn at(target: &mut dyn Target, mode: Map) -> Result<Self> {
         check_dim("the mode", mode.position.len(), target.dim())?;
         let d = mode.position.len();

@@ -189,7 +189,7 @@ fn calibration_by_hand() {
         ]
     );
     close(scores.ece, (0.0625 + 0.1875 + 0.4375) / 3.0, 1e-15);
-    // As many bins as there are by default, and one bin alone.
+    // As many bins as there are by default, and only one bin.
     assert_eq!(new(2).bins.len(), 15);
     let mut one = ClassMetrics::new(3, ClassOptions { bins: 1, auc: false }).unwrap();
     one.add(&[1.0, 2.0, 0.0, 2.0, 2.0, 0.0], p.as_ref(), None).unwrap();

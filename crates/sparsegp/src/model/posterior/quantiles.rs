@@ -235,7 +235,7 @@ mod tests {
             let new = Mat::from_fn(1, 1, |_, _| 0.35);
             let z = draws(&model, 3, 30);
             let same = Posterior::of_draws(&model, Some(&x), z.clone()).unwrap();
-            // each with hyperparameters of its own
+            // each with its own hyperparameters
             let own: Vec<Vec<f64>> = (0..z.len())
                 .map(|s| {
                     let by = 1.0 + 0.01 * s as f64;
