@@ -200,7 +200,7 @@ pub fn check_mean(mean: &dyn Mean, x: MatRef<f64>, outputs: usize) -> Found {
         }
         close(again[(i, p)], value, 1e-15, || what("of a clone"))?;
         let alone = values(mean, x.subrows(i, 1));
-        close(alone[(0, p)], value, 1e-9, || what("of the row alone"))?;
+        close(alone[(0, p)], value, 1e-9, || what("of a single row"))?;
     }
     let w = weights(x.nrows(), outputs);
     let total = |mean: &dyn Mean, x: MatRef<f64>| dot(values(mean, x).as_ref(), w.as_ref());

@@ -133,7 +133,7 @@ fn no_module_uses_one_above_it() {
     }
     assert!(up.is_empty(), "these use modules above them: {up:?}");
     let missing: Vec<_> = ORDER.iter().filter(|name| !seen.contains(**name)).collect();
-    assert!(missing.is_empty(), "{missing:?} are no modules: take them out of ORDER");
+    assert!(missing.is_empty(), "{missing:?} are not modules: take them out of ORDER");
 }
 
 /// Lines of a source, at most: what is longer has more than one subject.

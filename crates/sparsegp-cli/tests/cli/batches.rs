@@ -307,7 +307,7 @@ fn sites_are_trained_saved_and_used() {
         ("--method titsias2025 --e-steps 3", &["--e-steps", "titsias2025"]),
         ("--method tvgp --full-batch --diagonal", &["--diagonal", "tvgp"]),
         ("--method tvgp --tying natural", &["--tying", "tvgp"]),
-        ("--freeze q", &["steps of their own"]),
+        ("--freeze q", &["separate steps"]),
     ] {
         let fit =
             if more.contains("--method") { fit.replace("--method tsvgp ", "") } else { fit.into() };

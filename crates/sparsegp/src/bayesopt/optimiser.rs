@@ -272,9 +272,9 @@ impl Optimiser {
         let all = self.trials.iter().filter(|_| !self.options.repeats);
         let taken = all.map(|own| Taken::new(places(own), own.has_failed())).collect::<Vec<_>>();
         let taken = &taken[..];
-        let told = self.trials.iter().filter(|own| !own.is_pending()).count();
+        let finished = self.trials.iter().filter(|own| !own.is_pending()).count();
         let mut rng = stream(self.options.seed, &format!("bayesopt/{count}"));
-        let models = if told < self.initial() { None } else { self.learnt()? };
+        let models = if finished < self.initial() { None } else { self.learnt()? };
         let found = match &models {
             Some(models) => self.promising(models, taken, &mut rng)?,
             None => self.designed(count, &tried, taken, &mut rng),

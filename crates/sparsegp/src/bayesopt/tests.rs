@@ -320,7 +320,7 @@ fn a_known_noise_is_kept() {
     let points: Vec<Vec<f64>> = own.trials().iter().map(|t| t.point.clone()).collect();
     let means = own.predict(&points).expect("a model").mean;
     for (mean, trial) in means.iter().zip(own.trials()) {
-        assert!((mean - trial.objective().expect("told")).abs() < 0.05, "{mean}");
+        assert!((mean - trial.objective().expect("a value")).abs() < 0.05, "{mean}");
     }
 }
 

@@ -101,6 +101,6 @@ pub trait Pointwise: Sync {
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) that says why it cannot: by default always.
     fn describe(&self) -> Result<Description> {
-        description::stays("what this method sums up is known to this process alone")
+        description::stays("what this method sums up is known only to this process")
     }
 }

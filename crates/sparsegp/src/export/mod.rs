@@ -164,7 +164,7 @@ impl<'a> Export<'a> {
         let name = likelihood.name();
         if self.program.output("mean").is_none() && self.program.output("probabilities").is_none() {
             return Some(format!(
-                "observations of the likelihood `{name}` have no closed formula here: latent functions alone are exported"
+                "observations of the likelihood `{name}` have no closed formula here: only latent functions are exported"
             ));
         }
         let extra = likelihood.extra().filter(|extra| extra.default.is_some())?;

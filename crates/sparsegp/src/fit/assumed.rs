@@ -61,7 +61,7 @@ pub(super) fn assume(kernels: &mut [Box<dyn Kernel>], x: MatRef<f64>) -> Option<
         }
     }
     unlike.then(|| {
-        "the inputs are on scales of their own, so that their lengthscales have no prior, and many of them may be \
+        "the inputs are on different scales, so that their lengthscales have no prior, and many of them may be \
          taken for what explains few rows: standardise the inputs, or give priors in the kernel"
             .into()
     })

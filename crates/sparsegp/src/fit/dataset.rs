@@ -391,8 +391,8 @@ impl Dataset {
         let rounded = if part { Vec::new() } else { statistics.rounded_inputs() };
         let (means, variances) = statistics.target_mean_and_variance();
         let total_weight = weight.is_some().then(|| statistics.total_weight());
-        let told = total_weight.filter(|_| !part).and_then(|total| weights::odd(total, counted));
-        warnings.extend(told);
+        let warning = total_weight.filter(|_| !part).and_then(|total| weights::odd(total, counted));
+        warnings.extend(warning);
         Ok(Self {
             rows,
             isolated: if part { Vec::new() } else { statistics.isolated().to_vec() },

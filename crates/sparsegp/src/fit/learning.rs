@@ -301,7 +301,7 @@ impl Learning<'_> {
         let (clock, mut sweeps) = (Instant::now(), from);
         let seconds = options.checkpoint_seconds;
         let going = Going { state, checkpoint: write.map(|write| (write, seconds)) };
-        let (draws, told) =
+        let (draws, warning) =
             samplers::sample(sampler, model, &rows, &options, going, &mut |done, total| {
                 sweeps = done;
                 let seconds = clock.elapsed().as_secs_f64();
@@ -311,7 +311,7 @@ impl Learning<'_> {
                 if stop { ControlFlow::Break(()) } else { flow }
             })?;
         origin.warnings.extend(failures.warning());
-        origin.warnings.extend(told);
+        origin.warnings.extend(warning);
         origin.warnings.extend(draws.still());
         let seconds = clock.elapsed().as_secs_f64();
         report.seconds += seconds;

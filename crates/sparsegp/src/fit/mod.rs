@@ -455,23 +455,23 @@ pub fn go_on(
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
     let _taken = checkpoint::take(options)?;
-    fitted.check_certain("going on with the training")?;
+    fitted.check_certain("continuing the training")?;
     if options.target_transform != TransformTargets::None
         || matches!(&options.log_inputs, LogInputs::Named(names) if !names.is_empty())
         || !options.seasons.is_empty()
     {
         return Err(Error::Invalid(
-            "going on with a training keeps its kernel and functions of targets and inputs: leave out `--target-transform`, \
-             `--log-inputs` and `--season`, or fit anew".into(),
+            "continuing a training keeps its kernel and functions of targets and inputs: leave out `--target-transform`, \
+             `--log-inputs` and `--season`, or fit a new model".into(),
         ));
     }
     if dataset.deviations.is_some() {
         return Err(Error::Invalid(
-            "going on with a training does not take standard deviations of inputs: fit a model anew".into(),
+            "continuing a training takes no standard deviations of inputs: fit a new model".into(),
         ));
     }
     checks::same_columns(&fitted, dataset)?;
-    fitted.model.check_shallow("going on with the training")?;
+    fitted.model.check_shallow("continuing the training")?;
     let (mut model, mut origin) = fitted.into_parts();
     origin.rows = dataset.rows;
     origin.total_weight = dataset.total_weight;

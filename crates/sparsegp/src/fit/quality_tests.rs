@@ -120,7 +120,7 @@ fn the_gap_holds_the_evidence() {
     }
     assert!(widths[3] < widths[0] && widths[6] < widths[3], "{widths:?}");
     assert!(widths[1] <= widths[0], "the bound of 2025 is tighter: {widths:?}");
-    assert_eq!(widths[2], widths[0], "fitc is no bound: that of 2009 stands in");
+    assert_eq!(widths[2], widths[0], "fitc is not a bound: that of 2009 stands in");
 }
 
 /// As many rows as are suggested leave so little, one fewer does not.

@@ -128,7 +128,7 @@ pub fn update(
     }
     if fitted.posterior.points().ncols() != fitted.posterior.inputs() {
         return Err(Error::Invalid(format!(
-            "taking up new rows has inducing points that are rows, and those of the kernel `{}` are not: fit it anew to all",
+            "taking up new rows has inducing points that are rows, and those of the kernel `{}` are not: refit it to all rows",
             fitted.model.kernel().name()
         )));
     }
@@ -254,7 +254,7 @@ impl Fitted {
             return Ok(());
         }
         Err(Error::Invalid(format!(
-            "taking up new rows is not known of draws, which `{}` has: fit it anew to all, or use a method without draws",
+            "taking up new rows is not known of draws, which `{}` has: refit it to all rows, or use a method without draws",
             self.model.method.name()
         )))
     }
@@ -296,7 +296,7 @@ impl<'a> State<'a> {
             return refuse("its latent functions are mixed");
         }
         if model.inducing.len() > 1 {
-            return refuse("each of its latent functions has inducing points of its own");
+            return refuse("each of its latent functions has its own inducing points");
         }
         let latents = posterior.latents();
         let z = model.inducing_points();

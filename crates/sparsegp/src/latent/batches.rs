@@ -63,7 +63,7 @@ impl GplvmBatches {
         // linear in the pooled number is a sum over rows
         if pooling == Pooling::Total && options.method != "titsias2009" {
             return Err(Error::Invalid(format!(
-                "the bound `{}` is no sum over rows and takes no minibatches: use `titsias2025` or `titsias2009`",
+                "the bound `{}` is not a sum over rows and takes no minibatches: use `titsias2025` or `titsias2009`",
                 options.method
             )));
         }

@@ -53,7 +53,7 @@ pub(super) struct Shared {
     pub(super) factor: Cholesky,
     /// K⁻¹ − R⁻¹ = L⁻ᵀ(I − B⁻¹)L⁻¹ with R = K + Ψ₂/σ², M×M: how the rows reduce variances. Small
     /// where both terms are large.
-    pub(super) told: Mat<f64>,
+    pub(super) reduction: Mat<f64>,
     /// I − B⁻¹.
     shrinkage: Mat<f64>,
     /// Ψ₂.
@@ -239,11 +239,11 @@ impl<'a> Bound<'a> {
                         if i == j { 1.0 - inverse[(i, i)] } else { -inverse[(i, j)] }
                     },
                 );
-            let told = sandwich_inverse(l, shrinkage.clone(), par_for(m));
-            let mut e = &told * Scale(0.5 * p);
+            let reduction = sandwich_inverse(l, shrinkage.clone(), par_for(m));
+            let mut e = &reduction * Scale(0.5 * p);
             gemm(e.as_mut(), Accum::Add, c.as_ref(), c.transpose(), -0.5, par_for(m));
             symmetrise(e.as_mut());
-            self.shared.push(Shared { factor, told, shrinkage, psi2, e });
+            self.shared.push(Shared { factor, reduction, shrinkage, psi2, e });
         }
         let (penalty, slopes, by_noise) = self.penalty();
         (self.slopes, self.penalty_by_noise) = (slopes, by_noise);

@@ -151,7 +151,7 @@ pub struct FittedGplvm {
 }
 
 /// Nats a row below which a dimension says nothing.
-const TOLD: f64 = 0.01;
+const LEAST_INFORMATION: f64 = 0.01;
 
 /// Least and largest part of the targets' variance that noise starts with.
 const NOISE: [f64; 2] = [0.01, 0.5];
@@ -401,15 +401,15 @@ impl FittedGplvm {
     pub fn relevance(&self) -> Vec<f64> {
         let mut all = self.posterior.slope_variances();
         all.iter_mut()
-            .zip(self.told())
-            .filter(|(_, told)| *told < TOLD)
+            .zip(self.information())
+            .filter(|(_, information)| *information < LEAST_INFORMATION)
             .for_each(|(v, _)| *v = 0.0);
         let largest = all.iter().fold(f64::MIN_POSITIVE, |m, v| m.max(*v));
         all.iter().map(|v| v / largest).collect()
     }
 
     /// Nats that the places of a row say in the mean, KL(q(x) ‖ p(x)) of every dimension.
-    fn told(&self) -> Vec<f64> {
+    fn information(&self) -> Vec<f64> {
         let (mean, variance) = (&self.model.mean, &self.model.variance);
         let q = self.posterior.slope_variances().len();
         let n = mean.len() / q.max(1);

@@ -145,9 +145,11 @@ impl Support {
             Support::Real => "is not a finite number".into(),
             Support::Positive => "is not a positive number".into(),
             Support::Interval(low, high) => format!("is not between {low} and {high}"),
-            Support::Counts => "is no count (0, 1, 2, …)".into(),
-            Support::Trials(most) => format!("is no count from 0 to {most}"),
-            Support::Classes(c) => format!("is no class: there are {c} classes, 0, …, {}", c - 1),
+            Support::Counts => "is not a count (0, 1, 2, …)".into(),
+            Support::Trials(most) => format!("is not a count from 0 to {most}"),
+            Support::Classes(c) => {
+                format!("is not a class: there are {c} classes, 0, …, {}", c - 1)
+            }
         }
     }
 }

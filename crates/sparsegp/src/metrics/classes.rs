@@ -203,7 +203,7 @@ impl ClassMetrics {
         if !(y >= 0.0 && y < self.classes as f64 && y.fract() == 0.0) {
             let last = self.classes - 1;
             return Err(Error::Invalid(format!(
-                "the target {y} {} is no class from 0 to {last}",
+                "the target {y} {} is not a class from 0 to {last}",
                 at()
             )));
         }

@@ -306,7 +306,7 @@ impl Model {
         let sites = self.q.as_ref().is_some_and(|q| q.tying().is_some());
         if sites && (pattern == "q" || pattern.starts_with("q.lambda")) {
             return Err(Error::Invalid(format!(
-                "`{pattern}`: sites are moved by steps of their own, whatever is frozen; for a q that can \
+                "`{pattern}`: sites are moved by separate steps, whatever is frozen; for a q that can \
                  be frozen use `svgp`"
             )));
         }

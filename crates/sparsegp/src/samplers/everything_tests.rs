@@ -91,9 +91,12 @@ fn slopes_are_those_of_the_density() {
                 moved[i] += step;
                 all.value(&moved)
             };
-            let told = (by(1e-5) - by(-1e-5)) / 2e-5;
+            let expected = (by(1e-5) - by(-1e-5)) / 2e-5;
             let own = gradient[i];
-            assert!((own - told).abs() < 2e-6 * (1.0 + told.abs()), "{spec}, {i}: {own} {told}");
+            assert!(
+                (own - expected).abs() < 2e-6 * (1.0 + expected.abs()),
+                "{spec}, {i}: {own} {expected}"
+            );
         }
     }
 }

@@ -123,14 +123,14 @@ pub(super) fn sample(
     if report.ended == Ended::Interrupted {
         return Ok((Draws::default(), None));
     }
-    let (particles, told) = better(&mut target, first, gpf.particles(), &report.ended, seed)?;
+    let (particles, remark) = better(&mut target, first, gpf.particles(), &report.ended, seed)?;
     let mut all = Draws::default();
     for chain in 0..chains {
         let drawn = particles.draw(draws, &mut stream(seed, &format!("flow/draws/{chain}")));
         let one = |s: usize| Mat::from_fn(m, latents, |i, l| drawn[(l * m + i, s)]);
         all.z.push((0..draws).map(one).collect());
     }
-    Ok((all, told))
+    Ok((all, remark))
 }
 
 /// The one of two Gaussians, by their particles, with the lower free energy, and what a person should know.
@@ -170,7 +170,7 @@ fn better(
         return Ok((first, Some(text)));
     }
     let settled = Settled::look(last, target, JUDGED, seed)?;
-    let told = match ended {
+    let remark = match ended {
         Ended::Restored { step, reason } => Some(format!(
             "the particle flow was put back to its state before step {step}: {reason}"
         )),
@@ -186,5 +186,5 @@ fn better(
         )),
         _ => None,
     };
-    Ok((last.clone(), told))
+    Ok((last.clone(), remark))
 }

@@ -102,7 +102,9 @@ impl<'a> Joint<'a> {
             check(&setting.model)?;
         }
         if setting.model.method.is_sparse() && setting.target == Target::Fitc {
-            return invalid("the law `fitc` has no density of u alone: use `variational`".into());
+            return invalid(
+                "the law `fitc` has no density of u by itself: use `variational`".into(),
+            );
         }
         let (n, latents) = (setting.mu.nrows(), setting.latents());
         let outputs = setting.rows.y.ncols();

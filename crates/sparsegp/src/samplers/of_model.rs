@@ -151,12 +151,12 @@ pub fn sample(
         true => everything::sample_from(model, rows, &own, going, watch)?,
         false => hmc::sample_from(model, rows, &own, going, watch)?,
     };
-    let told = told(&found);
-    Ok((found.draws, told))
+    let remark = remark(&found);
+    Ok((found.draws, remark))
 }
 
 /// That paths lost their energy.
-fn told(found: &Sampled) -> Option<String> {
+fn remark(found: &Sampled) -> Option<String> {
     (found.divergences > 0).then(|| {
         format!(
             "{} paths of the chains lost their energy (divergences): draws may miss narrow regions of the posterior; a longer \

@@ -342,7 +342,7 @@ pub(super) fn train_em(
                 state.converged = Some(text);
             } else if settled.promise > least && more <= plateau.tolerance * size(now, data) {
                 state.failed = Some(format!(
-                    "stopped: steps of q raise the bound no more, and this is no optimum: the gradient in q promises \
+                    "stopped: steps of q raise the bound no more, and this is not an optimum: the gradient in q promises \
                      {:.2e} nats, more than {least:.2e}",
                     settled.promise
                 ));

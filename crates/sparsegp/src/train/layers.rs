@@ -38,7 +38,7 @@ pub fn train_layers(
     let mut steps = Steps::new(layers, options, planned)?;
     let of_another = |state: &TrainingState| state.adam.x().len() != steps.count();
     let outcome = if surroundings.resume.as_ref().is_some_and(of_another) {
-        Err(Error::Invalid("the training to go on with is of another model".into()))
+        Err(Error::Invalid("the training to resume is of another model".into()))
     } else {
         let model = Model::of_deep(steps.layers(), method);
         let known = model.and_then(|model| Posterior::of_q(&model));

@@ -124,7 +124,7 @@ fn it_is_the_density_of_points_and_neighbours() {
             assert!((a - b).abs() < 1e-7 * b.abs().max(1.0), "{kernel}, {what}: {a} {b}");
         };
         close(value, dense, "value");
-        close(own.value(), value, "value alone");
+        close(own.value(), value, "only value");
         assert!((slopes.residual + &alpha).norm_max() < 1e-6 * alpha.norm_max(), "{kernel}");
         let (mean, variance) = own.with(|own| own.leave_one_out().unwrap());
         let inverse = factor.inverse();

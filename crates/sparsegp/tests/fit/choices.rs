@@ -217,7 +217,7 @@ fn minibatches_of_auto_end_with_the_collapsed_bound() {
     let batches = fit(&data, &asked).expect("a fit");
     assert_eq!(batches.model.method.name(), "svgp2025");
     let behind = batches.report.expect("trained").objective - report.objective;
-    assert!(behind < 1.0, "{behind} nats behind minibatches alone");
+    assert!(behind < 1.0, "{behind} nats behind only minibatches");
 }
 
 /// A quarter of the rows, then their square root: no cliff in cost.

@@ -112,7 +112,7 @@ fn a_q_that_cannot_be_settled_is_no_convergence() {
     options.em.rate = Some(1e-9);
     let report = trained(&mut own, &data, &options);
     assert!(!report.converged, "{}", report.stopped);
-    assert!(report.stopped.contains("no optimum"), "{}", report.stopped);
+    assert!(report.stopped.contains("not an optimum"), "{}", report.stopped);
 }
 
 /// `natural_step` takes back what leads to no bound; a shorter step is taken.

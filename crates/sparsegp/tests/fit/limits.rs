@@ -93,7 +93,7 @@ fn a_checkpoint_goes_on_over_limits() {
             let fitted = fit(&data, &limited).unwrap_or_else(|e| panic!("{name}: {e}"));
             let report = fitted.report.as_ref().expect("a report");
             assert!(
-                report.stopped.contains("goes on from its checkpoint"),
+                report.stopped.contains("resumes from its checkpoint"),
                 "{name}: {}",
                 report.stopped
             );

@@ -33,7 +33,7 @@ fn precision(fitted: &Fitted) -> Precision {
     fitted.report.as_ref().expect("a report").precision
 }
 
-fn told(fitted: &Fitted, part: &str) -> bool {
+fn warned(fitted: &Fitted, part: &str) -> bool {
     fitted.warnings.iter().any(|text| text.contains(part))
 }
 
@@ -100,7 +100,7 @@ fn layers_that_need_more_digits_get_them_to_the_bits_of_double_precision() {
             let double = fit(&rows, &own).expect(name);
             let single = fit(&rows, &mixed(own)).expect(name);
             assert!(
-                told(&single, "in double precision, not in mixed"),
+                warned(&single, "in double precision, not in mixed"),
                 "{method}, {name}: {:?}",
                 single.warnings
             );
@@ -166,7 +166,7 @@ fn a_training_goes_on_in_double_precision_where_digits_run_out() {
     }
     let single = fit(&rows, &mixed(own)).expect("a fit");
     assert!(value(&single.model, "likelihood.variance")[0] < 1e-3);
-    assert!(told(&single, "continued in double precision"), "{:?}", single.warnings);
+    assert!(warned(&single, "continued in double precision"), "{:?}", single.warnings);
     assert_eq!(precision(&single), Precision::Double);
     let report = single.report.expect("a report");
     let iterations: Vec<usize> = report.trace.iter().map(|point| point.iteration).collect();

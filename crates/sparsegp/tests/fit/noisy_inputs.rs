@@ -295,7 +295,8 @@ fn what_cannot_be_is_said() {
         assert!(error.contains("`sx`") && error.contains("row 4322 has -0.5"), "{error}");
     }
     let pairs = |a: &str, b: &str| [(a.to_owned(), b.to_owned())];
-    for (pairs, word) in [(pairs("z", "sx"), "no input"), (pairs("x", "x"), "an input itself")] {
+    for (pairs, word) in [(pairs("z", "sx"), "not an input"), (pairs("x", "x"), "an input itself")]
+    {
         let error = plain.clone().with_input_deviations_of(&pairs).expect_err(word).to_string();
         assert!(error.contains(word), "{error}");
     }

@@ -188,8 +188,8 @@ fn a_fit_that_nears_the_end_of_double_precision_says_so_and_is_right() {
         let options =
             FitOptions { kernel: kernel.into(), lengthscale_prior, ..FitOptions::default() };
         let fitted = fit(&dataset, &options).expect("a fit");
-        let told = fitted.warnings.iter().any(|text| text.contains("double precision"));
-        assert!(told, "{kernel}: {:?}", fitted.warnings);
+        let warned = fitted.warnings.iter().any(|text| text.contains("double precision"));
+        assert!(warned, "{kernel}: {:?}", fitted.warnings);
         let (mean, variance) =
             fitted.predict(new.as_ref(), Of::Observations).expect("four columns");
         let apart = |i: usize| mean[(i, 0)] - f(&new, i);

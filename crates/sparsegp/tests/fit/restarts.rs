@@ -122,7 +122,7 @@ fn frozen_values_stay_in_every_start() {
 /// Ends all after so many iterations; counts the restarts that it receives.
 struct Until {
     left: usize,
-    told: Vec<(usize, usize)>,
+    restarts: Vec<(usize, usize)>,
     ended: bool,
 }
 
@@ -130,7 +130,7 @@ impl Observer for Until {
     fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
         if let Event::Restart { restart, of, best } = event {
             assert!(best.is_some());
-            self.told.push((restart, of));
+            self.restarts.push((restart, of));
         }
         if matches!(event, Event::Iteration(_)) {
             self.left = self.left.saturating_sub(1);
@@ -154,7 +154,7 @@ fn an_interruption_keeps_the_best_and_checkpoints_go_on_to_the_same_bits() {
         let mut own = with("exact", 3);
         own.checkpoint = Some(path.clone());
         own.train.checkpoint_seconds = 0.0;
-        let mut until = Until { left: stop, told: Vec::new(), ended: false };
+        let mut until = Until { left: stop, restarts: Vec::new(), ended: false };
         let ended = sparsegp::fit::fit(&dataset, &own, &Cpu::default(), &mut until);
         assert!(objective(&ended.expect("what there was")).is_finite());
         assert!(path.exists());
@@ -167,7 +167,7 @@ fn an_interruption_keeps_the_best_and_checkpoints_go_on_to_the_same_bits() {
             assert!(own.exists(), "{restart}");
         }
     }
-    let mut until = Until { left: usize::MAX, told: Vec::new(), ended: false };
+    let mut until = Until { left: usize::MAX, restarts: Vec::new(), ended: false };
     sparsegp::fit::fit(&dataset, &with("exact", 3), &Cpu::default(), &mut until).expect("a fit");
-    assert_eq!(until.told, [(1, 3), (2, 3), (3, 3)]);
+    assert_eq!(until.restarts, [(1, 3), (2, 3), (3, 3)]);
 }

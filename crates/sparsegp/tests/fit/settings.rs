@@ -244,7 +244,7 @@ fn wrong(case: &Case, setting: &Setting, value: &Value, base: &Value) -> Option<
 #[test]
 fn settings_act_where_the_registry_says_so() {
     for (name, _) in UNTESTED {
-        assert!(settings::find(name).is_some(), "{name} is no setting");
+        assert!(settings::find(name).is_some(), "{name} is not a setting");
     }
     let mut pairs = Vec::new();
     let cases = cases();
@@ -353,8 +353,8 @@ fn few_draws_after_few_sweeps_predict() {
         // do
         let still =
             fitted.posterior.draws().chunks(draws).any(|own| own.iter().all(|z| *z == own[0]));
-        let told = fitted.warnings.iter().any(|text| text.contains("longer burn-in, which"));
-        assert_eq!(told, still, "{method}: {:?}", fitted.warnings);
+        let warned = fitted.warnings.iter().any(|text| text.contains("longer burn-in, which"));
+        assert_eq!(warned, still, "{method}: {:?}", fitted.warnings);
     }
 }
 

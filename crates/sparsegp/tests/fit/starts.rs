@@ -106,7 +106,7 @@ fn rows_that_count_little_do_not_choose_the_start() {
 /// and without one.
 #[test]
 fn a_constant_beside_a_trend_is_said() {
-    for (slope, told) in [(0.5, true), (0.0, false)] {
+    for (slope, warned) in [(0.5, true), (0.0, false)] {
         let rows = draws(400, "poisson", 1.0, |x| vec![0.7 + slope * x]);
         let own = FitOptions {
             set: vec![("kernel.variance".into(), vec![1e-9])],
@@ -116,7 +116,7 @@ fn a_constant_beside_a_trend_is_said() {
         let fitted = fit(&dataset(rows, false), &own).expect("a fit");
         let said = |words: &str| fitted.warnings.iter().filter(|own| own.contains(words)).count();
         let trend = said("the model is a constant, although the targets have a trend");
-        assert_eq!(trend, usize::from(told), "{slope}: {:?}", fitted.warnings);
+        assert_eq!(trend, usize::from(warned), "{slope}: {:?}", fitted.warnings);
         assert_eq!(said("the model is a constant"), 1, "{slope}: {:?}", fitted.warnings);
     }
 }
@@ -124,14 +124,14 @@ fn a_constant_beside_a_trend_is_said() {
 /// Targets that have nothing to do with the inputs make a model that says so; others do not.
 #[test]
 fn a_default_fit_that_explains_nothing_is_said() {
-    for (part, told) in [(0.0, true), (1.0, false)] {
+    for (part, warned) in [(0.0, true), (1.0, false)] {
         let mut rng = stream(21, "rows");
         let x = Mat::from_fn(40, 2, |_, _| 30.0 + 4.0 * normal(&mut rng));
         let y = Mat::from_fn(40, 1, |i, _| 7.0 + part * x[(i, 1)] + 2.0 * normal(&mut rng));
         let rows = InMemory::new(x, y).expect("as many");
         let fitted = fit(&dataset(rows, true), &FitOptions::default()).expect("a fit");
         let said = fitted.warnings.iter().any(|own| own.contains("found nothing in the inputs"));
-        assert_eq!(said, told, "{part}: {:?}", fitted.warnings);
+        assert_eq!(said, warned, "{part}: {:?}", fitted.warnings);
     }
 }
 

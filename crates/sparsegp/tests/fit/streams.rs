@@ -161,8 +161,8 @@ fn points_behind_give_way() {
         (fitted, report) = update(&fitted, &part, &few, &mut |_, _| Ok(())).expect("an update");
         assert!(report.points <= 20);
         given_up += report.given_up;
-        let told = report.warnings.iter().any(|w| w.contains("were given up"));
-        assert_eq!(told, report.given_up > 0);
+        let warned = report.warnings.iter().any(|w| w.contains("were given up"));
+        assert_eq!(warned, report.given_up > 0);
         let (mean, _) = fitted.predict(x.as_ref(), Of::Latent).expect("predictions");
         let square: f64 = (0..60).map(|i| (mean[(i, 0)] - y[(i, 0)]).powi(2)).sum();
         worst = worst.max((square / 60.0).sqrt());

@@ -73,8 +73,8 @@ fn old_and_new_rows_are_one_posterior() {
     };
     let sum = bound(&part(&all, 0, 50)) + report.bound + second.bound;
     assert!((sum - bound(&all)).abs() < 1e-5 * bound(&all).abs(), "{sum} {}", bound(&all));
-    let told = two.objective().expect("an objective");
-    assert!((told - sum).abs() < 1e-5 * sum.abs(), "{told} {sum}");
+    let reported = two.objective().expect("an objective");
+    assert!((reported - sum).abs() < 1e-5 * sum.abs(), "{reported} {sum}");
     // the model that was given is as it was
     assert!(
         largest((&predicted(&first).0 - &conditioned(&first, &part(&all, 0, 50)).0).as_ref())
@@ -359,6 +359,6 @@ fn exact_inference_takes_up_rows() {
     // what the new rows add to the evidence
     let objective = |fitted: &Fitted| fitted.objective().expect("a training");
     let gain = objective(&whole) - objective(&first);
-    let told = report.bound;
-    assert!((gain - told).abs() < 0.05, "{gain} {told}");
+    let reported = report.bound;
+    assert!((gain - reported).abs() < 0.05, "{gain} {reported}");
 }

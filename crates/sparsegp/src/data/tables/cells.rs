@@ -217,7 +217,7 @@ impl Like {
     /// are not numbers.
     pub fn reason(&self, text: &str, remedy: &str) -> String {
         let text = shown(text);
-        let lone = format!("write the numbers alone, or pass {remedy}");
+        let lone = format!("write only the numbers, or pass {remedy}");
         match self {
             Self::DecimalComma if text.contains('.') => format!(
                 "`{text}` has a decimal comma and points between thousands: pass `--decimal , --thousands .`"

@@ -227,7 +227,9 @@ impl Selection {
             let (of, own) = (position(path, header, input)?, position(path, header, name)?);
             let reason = match (inputs.contains(&of), last.contains(&own)) {
                 _ if of == own => "cannot be its own standard deviation".into(),
-                (false, _) => format!("is no input, and `{name}` cannot be its standard deviation"),
+                (false, _) => {
+                    format!("is not an input, and `{name}` cannot be its standard deviation")
+                }
                 (_, true) => format!("cannot share the standard deviations `{name}` with another"),
                 _ => {
                     last.push(own);

@@ -41,7 +41,7 @@ pub struct TableSource {
 
 /// What is wrong with a file whose cells are others than they were.
 const CHANGED: &str =
-    "has changed since it was first read; leave the file alone while a model learns from it";
+    "has changed since it was first read; do not change the file while a model learns from it";
 
 /// Part of the variance of a column that stretches of a file in order may differ by.
 const MOST_DRIFT: f64 = 0.05;
@@ -239,8 +239,8 @@ impl TableSource {
     /// The error of a later pass that finds another number of rows.
     pub(super) fn changed(&self, rows: usize) -> Error {
         self.plan.file_error(format!(
-            "has {rows} usable rows now and had {} when it was first read; leave the file alone \
-             while a model learns from it",
+            "has {rows} usable rows now and had {} when it was first read; do not change the \
+             file while a model learns from it",
             self.rows()
         ))
     }

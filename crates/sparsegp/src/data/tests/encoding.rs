@@ -88,7 +88,7 @@ fn a_model_reads_other_files_as_it_read_its_own() {
     assert!(matches!(error, Error::Cell { row: 2, .. }));
     fails(
         read("when,colour,size,a\n1.1.2024,red,small,1\n"),
-        &["row 1, column `when`", "`1.1.2024` is no date", "2024-12-31"],
+        &["row 1, column `when`", "`1.1.2024` is not a date", "2024-12-31"],
     );
     fails(read("when,size,a\n2024-01-01,small,1\n"), &["column `colour`", "not in the file"]);
     // rows that a mask leaves out are of no matter

@@ -59,8 +59,8 @@ fn words_among_numbers_are_missing_values_or_named() {
                 let bare = word.trim_matches('"');
                 let named = format!("w.csv: row {row}, column `{column}`: `{bare}`");
                 fails(fit(&path, &plain), &[&named]);
-                let told = ReadOptions { missing_words: vec![bare.into()], ..plain.clone() };
-                assert_eq!(fit(&path, &told).unwrap().dropped, 9, "{word}");
+                let with_word = ReadOptions { missing_words: vec![bare.into()], ..plain.clone() };
+                assert_eq!(fit(&path, &with_word).unwrap().dropped, 9, "{word}");
             }
         }
     }
@@ -69,8 +69,8 @@ fn words_among_numbers_are_missing_values_or_named() {
     (0..3000).for_each(|i| text += &format!("{i},{i}\n"));
     let path = folder.write("far.csv", text + "unknown,1\n-,2\n1,2\n");
     fails(fit(&path, &plain), &["far.csv: row 3001, column `a`: `unknown`"]);
-    let told = ReadOptions { missing_words: vec!["unknown".into()], ..plain };
-    assert_eq!(fit(&path, &told).unwrap().dropped, 2);
+    let with_word = ReadOptions { missing_words: vec!["unknown".into()], ..plain };
+    assert_eq!(fit(&path, &with_word).unwrap().dropped, 2);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn numbers_in_other_notations_are_refused_with_the_option_that_reads_them() {
         let path = folder.write("n.csv", format!("a;y\n{cell};1\n{cell};2\n{cell};3\n"));
         fails(
             fit(&path, &ReadOptions::default()),
-            &["row 1, column `a`", "write the numbers alone", "--categorical a"],
+            &["row 1, column `a`", "write only the numbers", "--categorical a"],
         );
     }
     // these mean only one thing

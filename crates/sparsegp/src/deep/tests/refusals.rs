@@ -163,7 +163,7 @@ fn targets_of_log_densities_are_those_of_the_likelihood() {
         mixture.log_density(Mat::from_fn(3, 1, |i, _| y[i]).as_ref(), extra)
     };
     says(of("softmax(classes=3)", 3, [0.0, 3.0, 1.0], &[]), &["row 1", "target 3", "3 classes"]);
-    says(of("poisson", 1, [0.0, 1.5, 1.0], &[]), &["row 1", "target 1.5", "no count"]);
+    says(of("poisson", 1, [0.0, 1.5, 1.0], &[]), &["row 1", "target 1.5", "not a count"]);
     says(of("poisson", 1, [0.0, 1.0, 1.0], &[1.0, 2.0, -1.0]), &["row 2", "exposure -1"]);
     says(of("gaussian", 1, [0.0, 1.0, f64::INFINITY], &[]), &["row 2", "inf"]);
     // a missing one is none that could be wrong, and does not count

@@ -127,7 +127,7 @@ pub(in crate::fit) fn load_whole(
     }
     let of = |options: &FitOptions| whole_settings(options, dataset);
     match difference(&whole.settings, &of(options)?, &of(&FitOptions::default())?) {
-        Some(told) => Err(other(path, &told)),
+        Some(text) => Err(other(path, &text)),
         None => Ok(Some(whole.standing)),
     }
 }
@@ -161,7 +161,7 @@ pub(in crate::fit) fn load(
     };
     let of = |options: &FitOptions| settings(options, dataset);
     match difference(own, &of(options)?, &of(&FitOptions::default())?) {
-        Some(told) => Err(other(told)),
+        Some(text) => Err(other(text)),
         None => Ok((fitted, held)),
     }
 }

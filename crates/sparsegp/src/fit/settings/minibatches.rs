@@ -97,7 +97,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         name: "e_steps",
         group: MINIBATCHES,
         takes: "N",
-        about: "Natural-gradient steps of q on every minibatch, each from a pass of its own; for \
+        about: "Natural-gradient steps of q on every minibatch, each from its own pass; for \
                sites on all rows the most in a round",
         kind: Kind::Whole(1),
         needs: &[Trait::NaturalSteps, Trait::OneLayer],
@@ -130,7 +130,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("classes_per_step"),
         group: MINIBATCHES,
         takes: "N",
-        about: "Classes that move in a step, drawn anew for every minibatch: cheaper steps where \
+        about: "Classes that move in a step, drawn again for every minibatch: cheaper steps where \
                classes are many",
         kind: Kind::Whole(1),
         needs: &[Trait::Minibatches, Trait::AdaptiveSteps],

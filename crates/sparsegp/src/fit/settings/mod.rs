@@ -191,7 +191,7 @@ impl Setting {
         for name in self.methods(&self.default_value(), &WAYS) {
             let options = defaults_of(name);
             let text = match (self.default, (self.read)(&options)) {
-                (Some(told), _) => told(&options),
+                (Some(text), _) => text(&options),
                 (None, Value::Null | Value::Bool(_)) => String::new(),
                 (None, Value::Array(all)) if all.is_empty() => String::new(),
                 (None, Value::String(word)) => word,
@@ -207,12 +207,12 @@ impl Setting {
             }
         }
         groups.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
-        let told = groups.into_iter().enumerate().filter(|(_, (text, _))| !text.is_empty());
-        let told = told.map(|(at, (text, names))| match at {
+        let texts = groups.into_iter().enumerate().filter(|(_, (text, _))| !text.is_empty());
+        let texts = texts.map(|(at, (text, names))| match at {
             0 => text,
             _ => format!("for {} {text}", quoted(&names)),
         });
-        told.collect::<Vec<_>>().join("; ")
+        texts.collect::<Vec<_>>().join("; ")
     }
 
     /// What its option does, with the default, and with the methods for which it does that where

@@ -133,22 +133,22 @@ fn texts_of_the_command_line_are_read() {
 /// Defaults are those of the options, and name the methods that have others.
 #[test]
 fn defaults_are_those_of_the_options() {
-    let told = |name: &str| find(name).unwrap().default_text();
-    assert_eq!(told("pilot"), FitOptions::default().pilot.to_string());
-    assert_eq!(told("batch"), "1024; for `rsvgp` 100");
-    assert_eq!(told("patience"), "10");
-    assert_eq!(told("tolerance"), "0.0001");
-    assert_eq!(told("jitter"), "1e-6");
-    assert_eq!(told("law"), "variational");
-    assert!(told("inducing").contains("from 50 to 512"), "{}", told("inducing"));
+    let default_of = |name: &str| find(name).unwrap().default_text();
+    assert_eq!(default_of("pilot"), FitOptions::default().pilot.to_string());
+    assert_eq!(default_of("batch"), "1024; for `rsvgp` 100");
+    assert_eq!(default_of("patience"), "10");
+    assert_eq!(default_of("tolerance"), "0.0001");
+    assert_eq!(default_of("jitter"), "1e-6");
+    assert_eq!(default_of("law"), "variational");
+    assert!(default_of("inducing").contains("from 50 to 512"), "{}", default_of("inducing"));
     assert!(
-        told("epochs").ends_with("for `deep` as many as make 5000 minibatches"),
+        default_of("epochs").ends_with("for `deep` as many as make 5000 minibatches"),
         "{}",
-        told("epochs")
+        default_of("epochs")
     );
-    assert_eq!(told("inducing_rate"), "that of Adam; for `rsvgp` 0.001");
-    assert_eq!(told("inducing_wait"), "0; for `rsvgp` 1000");
-    assert_eq!((told("seed"), told("full_batch")), ("0".into(), String::new()));
+    assert_eq!(default_of("inducing_rate"), "that of Adam; for `rsvgp` 0.001");
+    assert_eq!(default_of("inducing_wait"), "0; for `rsvgp` 1000");
+    assert_eq!((default_of("seed"), default_of("full_batch")), ("0".into(), String::new()));
 }
 
 fn said(name: &str, value: Value, door: Door, method: &str, way: Way) -> Option<String> {

@@ -460,10 +460,10 @@ mod tests {
         };
         for (at, (mean, deviation, v)) in gradients.iter().enumerate() {
             for d in 0..mean.len() {
-                let close = |own: f64, told: f64| {
+                let close = |own: f64, expected: f64| {
                     assert!(
-                        (own - told).abs() < 1e-6 * (1.0 + told.abs()),
-                        "{at} {d}: {own} {told}"
+                        (own - expected).abs() < 1e-6 * (1.0 + expected.abs()),
+                        "{at} {d}: {own} {expected}"
                     );
                 };
                 close(mean[d], slope(&|layer, by| layer.mean[d] += by, at));

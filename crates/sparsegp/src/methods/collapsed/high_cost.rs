@@ -52,7 +52,7 @@ impl HighCost {
         }
         let refused = || {
             Error::Invalid(format!(
-                "method `{}` has no q(f | u) of its own: predictions by it are for titsias2025 and spherical",
+                "method `{}` has no q(f | u): predictions by it are for titsias2025 and spherical",
                 model.method.name()
             ))
         };
