@@ -59,15 +59,19 @@ fn killed_and_resumed(method: &str) {
     folder.refused(
         1,
         &fit(epochs, "c", "x").replace("0.1", "0.3"),
-        &["c: is no checkpoint of this"],
+        &["c: is not a checkpoint of this"],
     );
-    folder.refused(1, &fit(epochs, "n", "x"), &["n: is no checkpoint of this", "without a state"]);
+    folder.refused(
+        1,
+        &fit(epochs, "n", "x"),
+        &["n: is not a checkpoint of this", "without a state"],
+    );
     // its state has a rate, which another would not change
     let faster = fit(epochs, "c", "x") + " --learning-rate 0.37";
     folder.refused(
         1,
         &faster,
-        &["c: is no checkpoint of this", "optimiser of minibatches", "0.37"],
+        &["c: is not a checkpoint of this", "optimiser of minibatches", "0.37"],
     );
 }
 
@@ -374,6 +378,6 @@ fn a_killed_training_on_all_rows_goes_on_to_the_same_bits() {
         folder.ok(&fit("d", "n"));
         assert_eq!(tensors(&folder.bytes("m")), tensors(&folder.bytes("n")), "{method}");
         let line = fit("c", "x").replace("--inducing 60", "--inducing 50");
-        folder.refused(1, &line, &["c: is no checkpoint of this", "inducing"]);
+        folder.refused(1, &line, &["c: is not a checkpoint of this", "inducing"]);
     }
 }

@@ -231,7 +231,7 @@ fn mixed_and_finite_spaces_are_searched() {
 
 /// With noise the best is judged by means, and a seed and the trials decide what comes next, also after a rest on file.
 #[test]
-fn searches_are_reproducible_and_go_on_from_a_file() {
+fn searches_are_reproducible_and_resume_from_a_file() {
     let noisy = |p: &[f64]| {
         let noise = 40.0 * ((1e4 * p[0]).sin() + (1e4 * p[1]).cos());
         vec![branin(p[0], p[1]) + noise]

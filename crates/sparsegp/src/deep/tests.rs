@@ -363,7 +363,7 @@ fn deep(kind: Kind, sampling: Sampling) -> Problem {
 }
 
 #[test]
-fn threads_leave_the_bits_alone() {
+fn threads_leave_the_bits_unchanged() {
     for (kind, sampling) in
         [(Kind::W, Sampling::Rows), (Kind::W, Sampling::Functions), (Kind::L, Sampling::Rows)]
     {

@@ -77,8 +77,8 @@ pub(super) fn is_centred(
 ) -> bool {
     let (d, p) = (dataset.source.inputs(), sample.y.ncols());
     // a scaler knows nothing of the noise of rows
-    let alone = likelihood.latents() == 1 && !knows_noise(likelihood, sample);
-    dataset.scaler != Scaler::identity(d, p) && likelihood.standardises() && alone
+    let single = likelihood.latents() == 1 && !knows_noise(likelihood, sample);
+    dataset.scaler != Scaler::identity(d, p) && likelihood.standardises() && single
 }
 
 /// The kernels that were asked for, with starting values. Returns them with the variance that Gaussian noise starts from.

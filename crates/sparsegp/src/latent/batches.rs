@@ -267,14 +267,14 @@ pub(super) fn train(
             set_free_values(|v| visit_mut(&mut model, v), adam.x());
             all.put(rows, &held);
             sum += -taken.value;
-            let goes_on = watch(GplvmProgress {
+            let continues = watch(GplvmProgress {
                 restart: options.restarts - 1,
                 iteration: step,
                 bound: sum / (at + 1) as f64,
                 gradient: taken.gradient_norm,
                 epoch: Some(epoch),
             });
-            if !goes_on {
+            if !continues {
                 break 'epochs;
             }
         }

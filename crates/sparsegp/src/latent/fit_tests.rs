@@ -138,7 +138,7 @@ fn a_linear_kernel_finds_the_rank() {
 }
 
 #[test]
-fn units_shift_the_bound_alone() {
+fn units_shift_only_the_bound() {
     let (_, y) = curve(40, 4, 0);
     let of = |factor: f64| {
         let y = Mat::from_fn(40, 4, |i, j| factor * y[(i, j)] + 7.0);
@@ -334,7 +334,7 @@ fn the_bound_of_a_row_has_the_slopes_of_differences() {
 }
 
 #[test]
-fn a_training_ends_when_it_is_told_to() {
+fn a_training_ends_when_asked_to() {
     let (_, y) = curve(30, 4, 0);
     let two = GplvmOptions { restarts: 2, ..options() };
     let mut seen = Vec::new();

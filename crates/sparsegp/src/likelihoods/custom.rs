@@ -81,7 +81,7 @@ pub trait LogProb: Clone + Send + Sync + std::fmt::Debug + 'static {
     fn log_prob<T: Real>(&self, y: f64, extra: f64, f: &[T], params: &[T]) -> T;
 
     /// Local variables that make it Gaussian, if it has such: see
-    /// [`augmented`](super::augmented#a-likelihood-of-ones-own).
+    /// [`augmented`](super::augmented#defining-a-likelihood).
     fn augmented(&self) -> Option<&dyn Augmented> {
         None
     }

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn single_batches_better_ones_and_no_numbers_are_no_change() {
+    fn single_batches_better_ones_and_nan_are_not_a_change() {
         let mut drift = Drift::default();
         for t in 0..60 {
             let odd = if t % 17 == 16 { 50.0 } else { 0.0 };

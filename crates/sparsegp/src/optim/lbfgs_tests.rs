@@ -503,7 +503,7 @@ fn a_high_value_makes_no_gradient_small() {
 
 /// Values that fall by little because every step runs into a wall are not an optimum.
 #[test]
-fn steps_that_fail_are_no_plateau() {
+fn steps_that_fail_are_not_a_plateau() {
     /// Falls with slope 1 towards a wall that is always near.
     struct Wall(f64);
     impl Objective for Wall {

@@ -304,7 +304,7 @@ fn starting_values_beyond_a_bound_are_moved_near_it() {
 }
 
 #[test]
-fn values_at_a_bound_are_told() {
+fn values_at_a_bound_are_reported() {
     let json = serde_json::json!({"value": [0.10004, 9.97, 0.2, 9.5], "min": 0.1, "max": 10.0});
     let p = of_json(Param::positive_vector(vec![1.0; 4]), json).unwrap();
     assert_eq!(p.at_bounds(), [(0, "min", 0.1), (1, "max", 10.0)]);

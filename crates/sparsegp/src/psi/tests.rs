@@ -289,7 +289,7 @@ fn matrices_of_another_size() {
 }
 
 #[test]
-fn inputs_that_are_no_numbers_are_told_by_their_place() {
+fn inputs_that_are_not_numbers_are_reported_by_their_place() {
     let message = |mean: f64, variance: f64| {
         let (mut m, mut s) = inputs(3);
         (m[(2, 1)], s[(2, 1)]) = (mean, variance);

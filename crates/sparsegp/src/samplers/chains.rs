@@ -90,7 +90,7 @@ fn gathered<R>(chains: Vec<Kept<R>>) -> (Draws, Vec<R>) {
 /// with the draws made so far.
 ///
 /// # Errors
-/// As for [`go_on`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.
+/// As for [`proceed`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.
 pub(super) fn run<R: Runs>(
     chains: Vec<R>,
     length: Length,
@@ -104,7 +104,7 @@ pub(super) fn run<R: Runs>(
     }
     let mut saved = Instant::now();
     let from = state.map_or(0, |state| state.sweeps);
-    go_on(&mut chains, from, length, &mut |chains, done, total| {
+    proceed(&mut chains, from, length, &mut |chains, done, total| {
         let flow = watch(done, total);
         let ends = flow.is_break() || done == total;
         if let Some((checkpointer, seconds)) = &mut checkpoint
@@ -126,7 +126,7 @@ pub(super) const TOO_FEW: &str =
 ///
 /// # Errors
 /// [`Error::Invalid`] for no chains or draws; those of the sweeps and of `watch`.
-fn go_on<R: Runs>(
+fn proceed<R: Runs>(
     chains: &mut [Kept<R>],
     from: usize,
     length: Length,

@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_still_rises_is_told_from_one_that_has_settled() {
+    fn a_bound_that_still_rises_is_distinguished_from_one_that_has_settled() {
         let rows = 100.0;
         let rise = rising(&trace(|t| 5.0 * t, 3.0), rows).expect("a rise");
         assert!((rise - 0.5).abs() < 0.05, "{rise}");

@@ -103,7 +103,7 @@ fn wide_priors_with_exponential_links_end_at_the_optimum() {
 
 /// Nothing helps q here: that is said.
 #[test]
-fn a_q_that_cannot_be_settled_is_no_convergence() {
+fn a_q_that_cannot_be_settled_is_not_convergence() {
     let data = counts();
     let mut own = model("tvgp", "rbf(variance=100, lengthscales=1)", "poisson", "zero", &data);
     own.freeze("kernel", true).expect("a kernel");

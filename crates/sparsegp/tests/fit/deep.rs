@@ -246,7 +246,7 @@ fn a_training_is_watched_and_ends_by_the_clock() {
 }
 
 #[test]
-fn a_training_that_was_ended_goes_on_to_the_same_bits() {
+fn a_training_that_was_ended_resumes_to_the_same_bits() {
     let dataset = Dataset::from_rows(rows(200, 1), true).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for (method, natural) in [

@@ -191,7 +191,7 @@ fn a_fit_that_is_not_mixed_has_the_bits_of_double_precision() {
 
 /// Where noise falls in training, the end is found by the other precision.
 #[test]
-fn a_training_goes_on_in_double_precision_where_digits_run_out() {
+fn a_training_continues_in_double_precision_where_digits_run_out() {
     let x = Mat::from_fn(300, 1, |i, _| i as f64 / 50.0);
     let y = Mat::from_fn(300, 1, |i, _| (1.3 * x[(i, 0)]).sin());
     let rows = Dataset::from_arrays(x, y, true).expect("a table");

@@ -111,7 +111,7 @@ fn layers_that_need_more_digits_get_them_to_the_bits_of_double_precision() {
 }
 
 #[test]
-fn a_training_that_was_ended_goes_on_in_its_precision() {
+fn a_training_that_was_ended_resumes_in_its_precision() {
     let folder = tempfile::tempdir().expect("a folder");
     let ordinary = |method: &str| (table(300, 2), of(method, 6));
     for (name, method, (rows, own), expected) in [
@@ -155,7 +155,7 @@ fn bits_do_not_depend_on_threads() {
 
 /// Where noise falls in training, the end is found by the other precision.
 #[test]
-fn a_training_goes_on_in_double_precision_where_digits_run_out() {
+fn a_training_continues_in_double_precision_where_digits_run_out() {
     let x = Mat::from_fn(300, 1, |i, _| i as f64 / 50.0);
     let y = Mat::from_fn(300, 1, |i, _| (1.3 * x[(i, 0)]).sin());
     let rows = Dataset::from_arrays(x, y, true).expect("a table");

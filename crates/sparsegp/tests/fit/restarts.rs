@@ -145,7 +145,7 @@ impl Observer for Until {
 }
 
 #[test]
-fn an_interruption_keeps_the_best_and_checkpoints_go_on_to_the_same_bits() {
+fn an_interruption_keeps_the_best_and_checkpoints_resume_to_the_same_bits() {
     let dataset = wave(50, 8.0);
     let whole = fit(&dataset, &with("exact", 3)).expect("a fit");
     let folder = tempfile::tempdir().expect("a folder");

@@ -148,7 +148,7 @@ fn through_files_from_several_positions() {
         let mut other = kept.clone();
         change(&mut other);
         let error = fit(&own, &other).expect_err("another training").to_string();
-        assert!(error.contains("no checkpoint of this training"), "{what}: {error}");
+        assert!(error.contains("not a checkpoint of this training"), "{what}: {error}");
         assert!(error.contains(what), "{what}: {error}");
     }
     let _ = (std::fs::remove_file(&table), std::fs::remove_file(&checkpoint));

@@ -80,7 +80,7 @@ fn missing_targets_say_nothing() {
 }
 
 #[test]
-fn weight_zero_is_no_row() {
+fn weight_zero_is_not_a_row() {
     for (likelihood, method, extra) in CASES {
         let rows = draws(40, likelihood, extra, |x| vec![x.sin()]);
         let model = model(likelihood, method, &rows);

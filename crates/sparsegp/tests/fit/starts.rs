@@ -48,7 +48,7 @@ fn no_worse(name: &str, rows: &InMemory, likelihood: &str, starts: &[&[f64]]) ->
 }
 
 #[test]
-fn wavy_levels_are_no_constant() {
+fn wavy_levels_are_not_a_constant() {
     let likelihood = "ordinal(classes=3)";
     let rows = draws(150, likelihood, 1.0, |x| vec![2.5 * (3.0 * x).sin()]);
     let fitted = no_worse("ordinal", &rows, likelihood, &[&[0.3], &[1.7]]);
@@ -66,7 +66,7 @@ fn noise_that_waves_about_a_flat_mean_is_found() {
 
 /// Exposures over six decades: rows that saw nobody are guesses of nothing.
 #[test]
-fn counts_with_uneven_exposures_are_no_constant() {
+fn counts_with_uneven_exposures_are_not_a_constant() {
     let likelihood = likelihoods::parse("poisson").expect("a likelihood");
     let mut rng = stream(11, "counts");
     let x = Mat::from_fn(150, 1, |_, _| 6.0 * uniform(&mut rng) - 3.0);
@@ -169,10 +169,14 @@ fn lengthscales_of_many_inputs_have_a_weak_prior() {
     assert!(inside(&without) < inside(&default) - 0.05, "{}", inside(&without));
     // what is reported is only the log evidence, so that kernels can be compared
     let report = default.report.as_ref().expect("trained");
-    let alone = default.model.evaluate(&Cpu::default(), &*data().source).expect("a value").value;
-    assert!((report.objective - alone).abs() < 1e-9 * alone.abs(), "{} {alone}", report.objective);
+    let evidence = default.model.evaluate(&Cpu::default(), &*data().source).expect("a value").value;
+    assert!(
+        (report.objective - evidence).abs() < 1e-9 * evidence.abs(),
+        "{} {evidence}",
+        report.objective
+    );
     let last = report.trace.last().expect("iterations").objective;
-    assert!((last - alone).abs() < 1e-9 * alone.abs(), "{last} {alone}");
+    assert!((last - evidence).abs() < 1e-9 * evidence.abs(), "{last} {evidence}");
     assert!(default.model.assumed_log_prior() < 0.0 && without.model.assumed_log_prior() == 0.0);
 }
 

@@ -357,7 +357,7 @@ fn held_out_rows_end_the_training_and_the_best_state_is_kept() {
 }
 
 #[test]
-fn going_on_improves_the_bound() {
+fn continuing_improves_the_bound() {
     let rows = draws(150, "poisson", 1.0, |x| vec![2.0 + x.sin()]);
     let data = dataset(rows, false);
     let short = stochastic("poisson", "svgp", 50, 2);

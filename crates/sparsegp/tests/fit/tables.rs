@@ -247,7 +247,7 @@ fn outliers_among_targets_are_said_and_harm_no_robust_likelihood() {
 }
 
 #[test]
-fn columns_that_vary_by_rounding_alone_have_no_effect() {
+fn columns_that_vary_only_by_rounding_have_no_effect() {
     let (x, y) = arrays(60, 1);
     let mut rng = stream(7, "rounding");
     let wide = Mat::from_fn(60, 2, |i, q| {

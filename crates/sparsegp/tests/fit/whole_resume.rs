@@ -86,7 +86,7 @@ fn timeless(fitted: &Fitted) -> Vec<TracePoint> {
 }
 
 #[test]
-fn an_interrupted_training_goes_on_to_the_same_bits() {
+fn an_interrupted_training_resumes_to_the_same_bits() {
     let dataset = table(60, 2);
     for (name, options) in cases() {
         let whole = fit(&dataset, &options).expect("a fit");
@@ -128,7 +128,7 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
 
 /// Where the most iterations end the climb at the best sites, the climb continues, with its memory.
 #[test]
-fn more_iterations_go_on_within_the_climb() {
+fn more_iterations_continue_within_the_climb() {
     let dataset = table(60, 2);
     let path = file("climb");
     for (name, options) in cases().into_iter().filter(|(name, _)| ["tsvgp", "tvgp"].contains(name))
@@ -182,7 +182,7 @@ fn more_iterations_may_be_asked_for_and_other_trainings_are_refused() {
     for (dataset, options, word) in others {
         let error = fit(&dataset, &options).unwrap_err().to_string();
         assert!(
-            error.contains("no checkpoint of this training") && error.contains(word),
+            error.contains("not a checkpoint of this training") && error.contains(word),
             "{error}"
         );
     }
@@ -191,7 +191,7 @@ fn more_iterations_may_be_asked_for_and_other_trainings_are_refused() {
     content.truncate(content.len() / 2);
     std::fs::write(&path, content).expect("space");
     let error = fit(&dataset, &at_most(12)).unwrap_err().to_string();
-    assert!(error.contains("no checkpoint of this training"), "{error}");
+    assert!(error.contains("not a checkpoint of this training"), "{error}");
     let _ = std::fs::remove_file(&path);
 }
 
@@ -239,7 +239,7 @@ fn a_checkpoint_of_other_cells_is_refused() {
             let mut other = rows();
             change(&mut other);
             let error = fit(&of(other), &kept).expect_err(what).to_string();
-            assert!(error.contains("no checkpoint of this training (cells"), "{what}: {error}");
+            assert!(error.contains("not a checkpoint of this training (cells"), "{what}: {error}");
         }
     }
     let _ = std::fs::remove_file(&path);

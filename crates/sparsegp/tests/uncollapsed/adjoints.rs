@@ -97,7 +97,7 @@ fn of_gaussian_noise_in_all_forms() {
 }
 
 #[test]
-fn of_other_likelihoods_and_kernels_of_their_own() {
+fn of_other_likelihoods_and_separate_kernels() {
     for spec in ["bernoulli", "student-t", "softmax(classes=3)", "heteroscedastic"] {
         let draw = Draw { n: 30, m: 7, d: 2, p: 1, kernel: "matern52", mean: "zero", seed: 11 };
         let mut problem = problem(&draw);

@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_number_is_told_from_what_does_not() {
+    fn what_looks_like_a_number_is_distinguished_from_what_does_not() {
         let plain = ReadOptions::default();
         for (text, expected) in [
             ("12,5", Like::DecimalComma),

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_refused() {
+    fn what_is_not_a_header_is_refused() {
         for (text, part) in [
             (
                 "Report\n\na,b\n1,2\n3,4\n",

@@ -132,7 +132,7 @@ fn codes_and_categories_can_be_asked_for() {
 }
 
 #[test]
-fn identifiers_are_no_categories() {
+fn identifiers_are_not_categories() {
     let folder = Folder::new();
     let mut text = String::from("name,y\n");
     (0..300).for_each(|i| text += &format!("person {i},{i}\n"));

@@ -69,7 +69,7 @@ fn means_and_indicators_in_every_way_of_reading() {
 }
 
 #[test]
-fn means_without_indicators_and_categories_alone() {
+fn means_without_indicators_and_only_categories() {
     let folder = Folder::new();
     let path = folder.write("t.csv", TABLE);
     let table = Table::open(&path).unwrap();

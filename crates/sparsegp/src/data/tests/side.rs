@@ -33,7 +33,7 @@ fn select(path: &PathBuf) -> Selected {
 }
 
 #[test]
-fn side_columns_are_no_inputs_and_come_with_the_rows() {
+fn side_columns_are_not_inputs_and_come_with_the_rows() {
     let folder = Folder::new();
     for path in files(&folder) {
         let selected = select(&path).missing(Missing::Drop);

@@ -127,7 +127,7 @@ fn dates_take_a_format() {
 }
 
 #[test]
-fn targets_of_many_texts_are_no_classes_in_silence() {
+fn targets_of_many_texts_are_not_classes_in_silence() {
     let folder = Folder::new();
     let mut text = String::from("a,y\n");
     (0..80).for_each(|i| text += &format!("{i},name {i}\n"));

@@ -173,7 +173,7 @@ fn targets_of_log_densities_are_those_of_the_likelihood() {
 
 /// A path that is NaN was the density 0.
 #[test]
-fn rows_that_are_no_numbers_have_no_log_density() {
+fn rows_that_are_not_numbers_have_no_log_density() {
     let model = model(vec![recipe(Kind::W, "rbf", "zero", (2, 2)), last()], "gaussian").unwrap();
     let x = Mat::from_fn(2, 2, |i, _| if i == 0 { 0.3 } else { f64::NAN });
     let predictor = model.predictor().unwrap();

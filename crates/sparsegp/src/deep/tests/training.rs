@@ -69,7 +69,7 @@ fn a_deep_model_of_a_step_beats_a_shallow_one() {
 }
 
 #[test]
-fn a_run_depends_on_its_seed_alone() {
+fn a_run_depends_only_on_its_seed() {
     let start = Start { hidden: vec![2], kind: Kind::W, points: 8, ..Start::default() };
     let run = |threads: usize, seed: u64, sampling: Sampling| -> Vec<u64> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

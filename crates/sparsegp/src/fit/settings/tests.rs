@@ -57,7 +57,7 @@ fn rates_are_of_the_optimiser_that_is_asked_for() {
 }
 
 #[test]
-fn names_are_told_apart() {
+fn names_are_distinct() {
     let names: Vec<&str> = all().map(|own| own.name).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     let python: Vec<String> =
@@ -231,7 +231,7 @@ fn auto_is_one_of_several() {
 
 /// What `auto` took sees all rows at once: nothing but another method has minibatches.
 #[test]
-fn what_auto_took_is_no_matter_of_adam() {
+fn what_auto_took_does_not_concern_adam() {
     let way = Way::default();
     let ways = possible("auto", &["tsvgp"], 100, way).unwrap();
     let asked = Asked { door: Door::Python, method: "tsvgp", by_auto: true, way };

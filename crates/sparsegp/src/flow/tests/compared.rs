@@ -213,7 +213,7 @@ fn stein_flows_are_their_sums() {
 /// The linear kernel diverges for off-centre densities; the last finite particles come back. Small steps at the start
 /// help.
 #[test]
-fn divergence_is_told() {
+fn divergence_is_reported() {
     let (_, _, mut target) = gaussian(3, 2.0, 1);
     let start = || Particles::new(normals(3, 6, 2) * faer::Scale(20.0)).unwrap();
     let options = SvgdOptions {

@@ -154,7 +154,7 @@ fn low_ranks_find_the_widest_directions() {
 
 /// Independent draws come near with falling rates, the same way for the same seed.
 #[test]
-fn draws_come_near_and_depend_on_the_seed_alone() {
+fn draws_come_near_and_depend_only_on_the_seed() {
     let (mean, sigma, mut target) = gaussian(3, 4.0, 2);
     let schedule = Schedule::Power { after: 200.0, exponent: 0.8 };
     let run_with = |seed: u64, target: &mut dyn Target| {

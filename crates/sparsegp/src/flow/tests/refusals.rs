@@ -216,7 +216,7 @@ impl Target for Edge {
 }
 
 #[test]
-fn the_last_finite_state_comes_back_and_is_told() {
+fn the_last_finite_state_comes_back_and_is_reported() {
     for outside in [f64::NAN, f64::INFINITY, 1.0] {
         let start = normals(2, 4, 3) * faer::Scale(0.1);
         let options = GpfOptions { mean_rate: 0.3, ..GpfOptions::default() };
