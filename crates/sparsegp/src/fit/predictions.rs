@@ -414,7 +414,7 @@ impl Fitted {
         self.model.visit_parts(&mut |part, path, param| {
             let (value, role) = (param.value().to_vec(), param.role());
             let of_mean = |role| matches!(role, Role::Constant | Role::Slopes);
-            // only the first layer of a deep model sees inputs; few numbers are its kernels'
+            // only the first layer of a deep model sees inputs; its small parameters are kernels'
             let sees_inputs = match part {
                 Part::Layer(l) => l == 0,
                 Part::Kernel(_) | Part::Inducing(_) => shallow,

@@ -98,7 +98,7 @@ pub fn date_text(days: f64) -> String {
 /// The refusal of a cell that is not a date.
 pub(super) fn no_date(cell: &str) -> String {
     format!(
-        "`{}` is not a date, and the column has dates; write it as `2024-12-31` or `2024-12-31T13:05:00Z`",
+        "`{}` is not a date, but the column has dates; write it as `2024-12-31` or `2024-12-31T13:05:00Z`",
         cell.trim()
     )
 }
