@@ -140,7 +140,7 @@ def test_a_killed_driver_resumes_elsewhere(tmp_path, client):
     assert bits(resumed) == expected
     # another partition of the same rows is another training
     other = sparsegp.GPRegressor(**SMALL, max_iter=9, checkpoint=file)
-    with pytest.raises(ValueError, match="no checkpoint of this training"):
+    with pytest.raises(ValueError, match="not a checkpoint of this training"):
         shards.fit(other, sparsegp.GPRegressor, Here(parts_of(frame, INPUTS, "y", count=3)))
 
 

@@ -1043,7 +1043,7 @@ def test_progress_tells_what_happens(capsys):
         (dict(kernel="matern72"), "unknown kernel `matern72`.*nearest"),
         (dict(kernel=RBF(lengthscales=[1.0, 2.0, 3.0])), "3 values for 2"),
         (dict(likelihood="poison"), "unknown likelihood `poison`.*nearest"),
-        (dict(likelihood="poisson"), "no count|standardised|whole"),
+        (dict(likelihood="poisson"), "not a count|standardised|whole"),
         (dict(fixed=["kernel.lengthscale"]), "kernel.lengthscales"),
         (dict(initial={"kernel.variance": -1.0}), "outside"),
         (dict(inducing="gird"), "`gird`.*did you mean `grid`"),

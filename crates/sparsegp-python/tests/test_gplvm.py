@@ -129,7 +129,7 @@ def test_minibatches_come_near_all_rows_at_once():
     np.testing.assert_array_equal(own.embedding_, again.embedding_)
     with pytest.raises(ValueError, match="epochs"):
         BayesianGPLVM(batch_size=50, epochs=0).fit(y)
-    with pytest.raises(ValueError, match="no sum over rows"):
+    with pytest.raises(ValueError, match="not a sum over rows"):
         BayesianGPLVM(method="spherical", batch_size=50).fit(y)
 
 

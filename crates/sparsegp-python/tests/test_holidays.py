@@ -76,7 +76,7 @@ def test_effects_are_learnt_predicted_and_kept(tmp_path):
     later = pd.DataFrame({"day": pd.to_datetime(["2021-11-18", "2021-11-19", "2021-11-20"])})
     plain, fair, after = model.predict(later)
     assert abs(fair - plain - 30) < 4 and abs(after - plain - 12) < 4
-    with pytest.warns(UserWarning, match="end with 2021-11-20.*`day` goes on to 2021-11-21"):
+    with pytest.warns(UserWarning, match="end with 2021-11-20.*`day` continues to 2021-11-21"):
         model.predict(pd.DataFrame({"day": pd.to_datetime(["2021-11-21"])}))
     path = tmp_path / "m.safetensors"
     model.save(path)

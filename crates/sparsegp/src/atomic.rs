@@ -127,7 +127,8 @@ fn plain(error: &io::Error) -> String {
     text.split(" at path ").next().unwrap_or(&text).to_owned()
 }
 
-/// Has the name of a file written where power may fail. Systems that do not know it refuse, which is no failure of the file.
+/// Has the name of a file written where power may fail. Systems that do not know it refuse, which
+/// is not a failure of the file.
 fn keep_name(path: &Path) {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         let _ = File::open(folder).and_then(|folder| folder.sync_all());

@@ -1,4 +1,4 @@
-//! Numbers that carry derivatives along, for likelihoods that are given by their density alone.
+//! Numbers that carry derivatives along, for likelihoods that are given only by their density.
 //!
 //! A [`Dual`] holds a value h with ∂h/∂xᵢ and ∂²h/∂xᵢ² for N variables xᵢ; mixed second derivatives
 //! are not kept, for nothing asks for them and the pure ones do not depend on them:
@@ -204,7 +204,7 @@ impl<const N: usize> Real for Dual<N> {
 
     fn chain(self, value: f64, first: f64, second: f64) -> Self {
         self.combine(self, value, |[d, dd, ..]| {
-            // 0·∞ where a constant meets a singular function is no slope
+            // 0·∞ where a constant meets a singular function is not a slope
             let zero = d == 0.0 && dd == 0.0;
             if zero { (0.0, 0.0) } else { (first * d, second * d * d + first * dd) }
         })

@@ -1,10 +1,10 @@
 //! One seed, many named streams of random numbers.
 //!
 //! Each use of randomness (initial inducing points, minibatches of an epoch, a chain of a sampler)
-//! asks for a stream by name. A stream is a function of the seed and the name alone, not of
-//! threads, of the order of the requests or of how much another use has drawn. A use that must
-//! resume in the middle of a run puts its position into the name (`batches/17`) or stores the word
-//! position of the generator.
+//! asks for a stream by name. A stream is a function only of the seed and the name, not of threads,
+//! of the order of the requests or of how much another use has drawn. A use that must resume in the
+//! middle of a run puts its position into the name (`batches/17`) or stores the word position of
+//! the generator.
 //!
 //! The seed fills the key of ChaCha with 8 rounds (Bernstein 2008) and the 64-bit FNV-1a hash of
 //! the name is its stream number. Both are written out here, and so are the conversions to floats

@@ -7,7 +7,7 @@
 //! atom    = "(" sum ")" | name [ "(" [ entry "=" JSON { "," entry "=" JSON } ] ")" ]
 //! ```
 //! Values are JSON, in which words may go without quotation marks: `active_dims=[age, height]`. A value
-//! that is no JSON is a kernel (`base=rbf(lengthscales=0.5)`) or a list of kernels in brackets.
+//! that is not JSON is a kernel (`base=rbf(lengthscales=0.5)`) or a list of kernels in brackets.
 
 use crate::data::sphere::{COORDINATES, parts_of_place, places_in};
 use crate::error::{Error, Result};

@@ -95,7 +95,7 @@ pub fn check_kernel(kernel: &dyn Kernel, x: MatRef<f64>, z: MatRef<f64>) -> Foun
                 ));
             }
             close(again[(i, j)], own[(i, j)], 1e-15, || what("of a clone"))?;
-            // a kernel that looks at identity, not at place, has a diagonal of its own
+            // a kernel that looks at identity, not at place, has its own diagonal
             if i != j {
                 close(own[(i, j)], cross[(i, j)], 1e-7, || what("against K(X, X′)"))?;
             }
@@ -200,7 +200,7 @@ pub fn check_mean(mean: &dyn Mean, x: MatRef<f64>, outputs: usize) -> Found {
         }
         close(again[(i, p)], value, 1e-15, || what("of a clone"))?;
         let alone = values(mean, x.subrows(i, 1));
-        close(alone[(0, p)], value, 1e-9, || what("of the row alone"))?;
+        close(alone[(0, p)], value, 1e-9, || what("of a single row"))?;
     }
     let w = weights(x.nrows(), outputs);
     let total = |mean: &dyn Mean, x: MatRef<f64>| dot(values(mean, x).as_ref(), w.as_ref());

@@ -46,7 +46,7 @@ fn mass(specification: &str) -> f64 {
 
 #[test]
 fn titsias_2025() {
-    // one row: power EP with α = 1 is exact, its regulariser alone is not
+    // one row: power EP with α = 1 is exact, only its regulariser is not
     let (k, q, noise, y) = (1.0, 0.36, 0.25, 1.0);
     on_the_page("−1.4305", log_normal_density(y, q + noise + (k - q)));
     on_the_page("−1.4915", log_normal_density(y, q + noise));

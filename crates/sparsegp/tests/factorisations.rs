@@ -1,4 +1,4 @@
-//! R-SVGP trains by products alone: the routines that factorise and solve count their calls.
+//! R-SVGP trains by products only: the routines that factorise and solve count their calls.
 
 use sparsegp::data::{Batches, InMemory, Minibatch, ShuffledInMemory};
 use sparsegp::engine::{Cpu, Want};
@@ -39,7 +39,7 @@ impl Objective for Bound<'_> {
     }
 }
 
-/// One test alone in this program, as the counts are of all threads.
+/// The only test of this program, as the counts are of all threads.
 #[test]
 fn a_training_step_neither_factorises_nor_solves() {
     let (n, d, m) = (900, 3, 70);

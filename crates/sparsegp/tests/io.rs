@@ -1,4 +1,4 @@
-//! Model files: what is saved comes back to the bit, and what is no model file is refused with a
+//! Model files: what is saved comes back to the bit, and what is not a model file is refused with a
 //! sentence.
 
 #[path = "io/damaged.rs"]

@@ -1,7 +1,7 @@
 //! The equivalence ladder and other properties that hold at any parameters.
 //!
 //! Problems are drawn at random: sizes, kernels (sums and products among them), mean functions, noise
-//! and scales far from 1. Tolerances are there for rounding alone; each says what it allows for.
+//! and scales far from 1. Tolerances are there only for rounding; each says what it allows for.
 
 #[path = "ladder/gradients.rs"]
 mod gradients;

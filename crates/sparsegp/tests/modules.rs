@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// From the bottom up: a module uses modules to the left and above alone.
+/// From the bottom up: a module uses only modules to the left and above.
 const ORDER: &[&str] = &[
     "error",
     "rng",
@@ -59,7 +59,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether a file of the sources is of tests alone.
+/// Whether a file of the sources has only tests.
 fn is_test(name: &str) -> bool {
     name.contains("tests") || name.contains("test_") || name.contains("identities")
 }
@@ -133,7 +133,7 @@ fn no_module_uses_one_above_it() {
     }
     assert!(up.is_empty(), "these use modules above them: {up:?}");
     let missing: Vec<_> = ORDER.iter().filter(|name| !seen.contains(**name)).collect();
-    assert!(missing.is_empty(), "{missing:?} are no modules: take them out of ORDER");
+    assert!(missing.is_empty(), "{missing:?} are not modules: take them out of ORDER");
 }
 
 /// Lines of a source, at most: what is longer has more than one subject.

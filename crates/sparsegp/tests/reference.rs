@@ -300,7 +300,8 @@ fn patterns_match_as_they_read() {
     }
 }
 
-/// A vector with another scale, that is no whole number of rows: bound = scale·Σℓ − KL and the slopes of its first part follow the scale.
+/// A vector with another scale, that is not a whole number of rows: bound = scale·Σℓ − KL and the
+/// slopes of its first part follow the scale.
 #[test]
 fn scales_need_not_be_whole_numbers_of_rows() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -230,7 +230,11 @@ fn chains_resume_from_their_checkpoint() {
     assert!(rest.err.contains("resuming from it"), "{}", rest.err);
     folder.ok("predict rest.gp heart.csv -o rest.csv");
     assert_eq!(folder.read("rest.csv"), folder.read("whole.csv"));
-    folder.refused(1, &format!("{fit} --thin 2 --checkpoint run.gp"), &["no checkpoint", "chains"]);
+    folder.refused(
+        1,
+        &format!("{fit} --thin 2 --checkpoint run.gp"),
+        &["not a checkpoint", "chains"],
+    );
 }
 
 #[test]

@@ -59,15 +59,19 @@ fn killed_and_resumed(method: &str) {
     folder.refused(
         1,
         &fit(epochs, "c", "x").replace("0.1", "0.3"),
-        &["c: is no checkpoint of this"],
+        &["c: is not a checkpoint of this"],
     );
-    folder.refused(1, &fit(epochs, "n", "x"), &["n: is no checkpoint of this", "without a state"]);
+    folder.refused(
+        1,
+        &fit(epochs, "n", "x"),
+        &["n: is not a checkpoint of this", "without a state"],
+    );
     // its state has a rate, which another would not change
     let faster = fit(epochs, "c", "x") + " --learning-rate 0.37";
     folder.refused(
         1,
         &faster,
-        &["c: is no checkpoint of this", "optimiser of minibatches", "0.37"],
+        &["c: is not a checkpoint of this", "optimiser of minibatches", "0.37"],
     );
 }
 
@@ -307,7 +311,7 @@ fn sites_are_trained_saved_and_used() {
         ("--method titsias2025 --e-steps 3", &["--e-steps", "titsias2025"]),
         ("--method tvgp --full-batch --diagonal", &["--diagonal", "tvgp"]),
         ("--method tvgp --tying natural", &["--tying", "tvgp"]),
-        ("--freeze q", &["steps of their own"]),
+        ("--freeze q", &["separate steps"]),
     ] {
         let fit =
             if more.contains("--method") { fit.replace("--method tsvgp ", "") } else { fit.into() };
@@ -374,6 +378,6 @@ fn a_killed_training_on_all_rows_resumes_to_the_same_bits() {
         folder.ok(&fit("d", "n"));
         assert_eq!(tensors(&folder.bytes("m")), tensors(&folder.bytes("n")), "{method}");
         let line = fit("c", "x").replace("--inducing 60", "--inducing 50");
-        folder.refused(1, &line, &["c: is no checkpoint of this", "inducing"]);
+        folder.refused(1, &line, &["c: is not a checkpoint of this", "inducing"]);
     }
 }

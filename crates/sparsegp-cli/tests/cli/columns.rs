@@ -69,7 +69,11 @@ fn what_the_model_does_not_know_is_named() {
         );
     }
     folder.write("b.csv", format!("{good}tomorrow,west,true\n"));
-    folder.refused(1, "predict m b.csv", &["b.csv: row 2, column `day`", "`tomorrow` is no date"]);
+    folder.refused(
+        1,
+        "predict m b.csv",
+        &["b.csv: row 2, column `day`", "`tomorrow` is not a date"],
+    );
     folder.write("c.csv", format!("{good}2023-01-01,,true\n"));
     folder.refused(
         1,

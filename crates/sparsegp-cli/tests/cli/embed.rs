@@ -169,5 +169,5 @@ fn many_rows_are_placed_by_minibatches() {
     assert!(report["mean_log_density"].as_f64().unwrap().is_finite());
     folder.refused(2, &format!("{embed} --epochs 3"), &["--batch"]);
     let spherical = format!("{embed} --method spherical --batch 40");
-    folder.refused(2, &spherical, &["`spherical` is no sum over rows", "titsias2025"]);
+    folder.refused(2, &spherical, &["`spherical` is not a sum over rows", "titsias2025"]);
 }

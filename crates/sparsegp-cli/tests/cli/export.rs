@@ -102,5 +102,5 @@ fn classes_have_probabilities_and_refusals_their_remedies() {
     folder.write("n.csv", "x,n\n1,2\n2,0\n3,4\n4,7\n5,3\n6,2\n7,1\n8,0\n9,1\n");
     folder.ok("fit n.csv --target n --likelihood negative-binomial --max-iterations 5 -o n.st");
     let run = folder.ok("export n.st -o n.h");
-    assert!(run.err.contains("latent functions alone are exported"), "{}", run.err);
+    assert!(run.err.contains("only latent functions are exported"), "{}", run.err);
 }

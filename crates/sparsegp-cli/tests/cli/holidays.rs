@@ -87,5 +87,5 @@ fn calendars_and_methods_that_do_not_fit_are_refused() {
     folder.refused(1, &format!("{fit} fairs.csv --method markov"), &["holidays", "`markov`"]);
     folder.refused(1, &format!("{fit} fairs.csv --method deep"), &["holidays", "deep"]);
     folder.write("numbers.csv", "t,y\n1,2\n2,3\n3,5\n");
-    folder.refused(1, "fit numbers.csv --target y --holidays fairs.csv", &["`t` is no date"]);
+    folder.refused(1, "fit numbers.csv --target y --holidays fairs.csv", &["`t` is not a date"]);
 }

@@ -52,7 +52,7 @@ fn a_time_limit_ends_a_training_with_what_there_is() {
     assert!(number(&json, "/scores/train/overall/rmse") > 0.0);
     assert!(folder.files().contains(&"m.safetensors".to_owned()));
     let out = folder.ok(&format!("{fit} --checkpoint c")).out;
-    assert!(out.contains("the same training goes on from its checkpoint"), "{out}");
+    assert!(out.contains("the same training resumes from its checkpoint"), "{out}");
     for (limit, text) in
         [("0", "positive"), ("-3s", "positive"), ("5 parsecs", "min"), ("inf", "positive")]
     {

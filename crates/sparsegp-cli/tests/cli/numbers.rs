@@ -209,8 +209,13 @@ fn targets_that_cannot_be_are_refused_with_their_row() {
         fit(&bad(y), &format!("--likelihood {likelihood} --stream"), 1, parts);
     }
     let counts = |y: &str| format!("1,2,3\n2,1,1\n3,1,{y}\n4,1,1\n5,1,0\n");
-    fit(&counts("-1"), "--likelihood poisson", 1, &["d.csv: row 3, column `y`: `-1` is no count"]);
-    fit(&counts("1.5"), "--likelihood negative-binomial", 1, &["row 3", "`1.5` is no count"]);
+    fit(
+        &counts("-1"),
+        "--likelihood poisson",
+        1,
+        &["d.csv: row 3, column `y`: `-1` is not a count"],
+    );
+    fit(&counts("1.5"), "--likelihood negative-binomial", 1, &["row 3", "`1.5` is not a count"]);
     fit(&counts("2"), "--likelihood binomial --trials n", 1, &["row 1, column `y`: `3`"]);
     fit(&counts("1"), "--likelihood binomial", 2, &["needs the trials", "--trials COLUMN"]);
     fit(

@@ -96,11 +96,11 @@ impl Models {
         for (c, constraint) in options.constraints.iter().enumerate() {
             constraints.push(Self::further(constraint, c, trials, &inputs, options)?);
         }
-        let told: Vec<usize> = (0..trials.len()).filter(|i| !trials[*i].is_pending()).collect();
-        let success = match told.len() > of.len() {
+        let finished: Vec<usize> = (0..trials.len()).filter(|i| !trials[*i].is_pending()).collect();
+        let success = match finished.len() > of.len() {
             true => {
-                let good: Vec<f64> = told.iter().map(|i| f64::from(known(i))).collect();
-                Some(learnt(inputs(&told), &good, options, None, true)?)
+                let good: Vec<f64> = finished.iter().map(|i| f64::from(known(i))).collect();
+                Some(learnt(inputs(&finished), &good, options, None, true)?)
             }
             false => None,
         };

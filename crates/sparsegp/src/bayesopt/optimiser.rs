@@ -42,8 +42,8 @@ pub struct Prediction {
     pub feasible: Vec<f64>,
 }
 
-/// Bayesian optimisation by ask and tell. It serialises whole, so that a search can go on elsewhere; the same trials and seed give
-/// the same points.
+/// Bayesian optimisation by ask and tell. It serialises whole, so that a search can continue
+/// elsewhere; the same trials and seed give the same points.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Optimiser {
@@ -179,7 +179,8 @@ impl Optimiser {
         Ok(self.trials.len() - 1)
     }
 
-    /// Gives up a point that is under way, of which nothing will be told. Returns whether there was one.
+    /// Gives up a point that is under way, whose value will not be reported. Returns whether there
+    /// was one.
     pub fn forget(&mut self, point: &[f64]) -> bool {
         let found =
             self.trials.iter().position(|own| own.is_pending() && self.is_at(&own.point, point));
@@ -271,9 +272,9 @@ impl Optimiser {
         let all = self.trials.iter().filter(|_| !self.options.repeats);
         let taken = all.map(|own| Taken::new(places(own), own.has_failed())).collect::<Vec<_>>();
         let taken = &taken[..];
-        let told = self.trials.iter().filter(|own| !own.is_pending()).count();
+        let finished = self.trials.iter().filter(|own| !own.is_pending()).count();
         let mut rng = stream(self.options.seed, &format!("bayesopt/{count}"));
-        let models = if told < self.initial() { None } else { self.learnt()? };
+        let models = if finished < self.initial() { None } else { self.learnt()? };
         let found = match &models {
             Some(models) => self.promising(models, taken, &mut rng)?,
             None => self.designed(count, &tried, taken, &mut rng),

@@ -62,7 +62,7 @@ impl Moments {
 }
 
 impl<'a> Promise<'a> {
-    /// Of a rule, given points under way (B×E); `functions` are drawn anew for every promise.
+    /// Of a rule, given points under way (B×E); `functions` are drawn again for every promise.
     pub fn new(
         models: &'a Models,
         rule: Acquisition,

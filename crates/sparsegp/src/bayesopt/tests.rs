@@ -231,7 +231,7 @@ fn mixed_and_finite_spaces_are_searched() {
 
 /// With noise the best is judged by means, and a seed and the trials decide what comes next, also after a rest on file.
 #[test]
-fn searches_are_reproducible_and_go_on_from_a_file() {
+fn searches_are_reproducible_and_resume_from_a_file() {
     let noisy = |p: &[f64]| {
         let noise = 40.0 * ((1e4 * p[0]).sin() + (1e4 * p[1]).cos());
         vec![branin(p[0], p[1]) + noise]
@@ -285,7 +285,7 @@ fn what_does_not_fit_is_refused_by_name() {
         own.predict(&[vec![0.0, 1.0]]).expect_err("no model").to_string().contains("two trials")
     );
     assert_eq!(own.best().expect("nothing"), None);
-    // trials that do not differ, and failures alone: the design continues
+    // trials that do not differ, and only failures: the design continues
     let flat = Options { initial: Some(2), ..Options::default() };
     let mut own = Optimiser::new(space(), flat).expect("options");
     for point in own.ask(4).expect("points") {
@@ -320,7 +320,7 @@ fn a_known_noise_is_kept() {
     let points: Vec<Vec<f64>> = own.trials().iter().map(|t| t.point.clone()).collect();
     let means = own.predict(&points).expect("a model").mean;
     for (mean, trial) in means.iter().zip(own.trials()) {
-        assert!((mean - trial.objective().expect("told")).abs() < 0.05, "{mean}");
+        assert!((mean - trial.objective().expect("a value")).abs() < 0.05, "{mean}");
     }
 }
 

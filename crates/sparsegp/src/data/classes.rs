@@ -17,7 +17,7 @@ pub struct Classes {
     ordered: bool,
 }
 
-/// Labels alone count.
+/// Only labels count.
 impl PartialEq for Classes {
     fn eq(&self, other: &Self) -> bool {
         self.labels == other.labels

@@ -30,8 +30,8 @@ pub enum Encoding {
         /// The column of the longitude, in degrees.
         longitude: String,
     },
-    /// An input `column=category` for each category, 1 where the row has it, else 0; of two categories the second
-    /// alone has one.
+    /// An input `column=category` for each category, 1 where the row has it, else 0; of two
+    /// categories only the second has one.
     OneHot(Categories),
     /// The place of the category among all, 0, 1, …: for kernels that read labels.
     Code(Categories),

@@ -76,7 +76,7 @@ impl Fingerprint {
 
     /// Adds the next cell of a column.
     fn push(&mut self, column: usize, cell: f64) {
-        // 0 and −0 are the same cell, as are all that are no number
+        // 0 and −0 are the same cell, as are all that are not a number
         let bits = if cell.is_nan() { u64::MAX } else { (cell + 0.0).to_bits() };
         let own = &mut self.columns[column];
         *own = own.wrapping_mul(BASE).wrapping_add(mixed(bits));

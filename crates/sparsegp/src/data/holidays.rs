@@ -1,4 +1,4 @@
-//! Days that have effects of their own, such as holidays.
+//! Days with their own effects, such as holidays.
 
 use super::encoding::{InputColumn, MOST_ONE_HOT};
 use crate::error::{Error, Result};
@@ -10,8 +10,8 @@ const WIDEST: u32 = 60;
 
 /// Named days: each name becomes an input that is 1 on its days and 0 on all others.
 ///
-/// Days before and after a holiday have names of their own, such as `Easter -1` and `Easter +1`, since their effects are others. Days are
-/// counted from 1970-01-01, in UTC as dates of tables are.
+/// Days before and after a holiday have their own names, such as `Easter -1` and `Easter +1`, since
+/// their effects are others. Days are counted from 1970-01-01, in UTC as dates of tables are.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "BTreeMap<String, BTreeSet<i64>>", into = "BTreeMap<String, BTreeSet<i64>>")]
 pub struct Holidays {

@@ -295,9 +295,10 @@ mod tests {
         uniform(n).into_iter().map(|v| plus + by * v).collect()
     }
 
-    /// Five positions of a design, the outer ones far from the others; the same with one code is no design.
+    /// Five positions of a design, the outer ones far from the others; the same with one code is
+    /// not a design.
     #[test]
-    fn levels_of_a_design_are_no_codes() {
+    fn levels_of_a_design_are_not_codes() {
         let own = [(-2.62, 56), (-0.02, 42), (0.08, 140), (0.18, 14), (2.38, 56)];
         let of = |levels: &[(f64, usize)]| -> Vec<f64> {
             levels.iter().flat_map(|&(value, count)| vec![value; count]).collect()
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_found_few_or_many_alone_or_together_in_small_and_large_columns() {
+    fn codes_are_found_few_or_many_single_or_together_in_small_and_large_columns() {
         for n in [80, 300, 5000, 100_000] {
             let plain = scaled(n, 30.0, 0.0);
             for codes in [
@@ -331,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn heavy_tails_grids_and_few_values_are_left_alone() {
+    fn heavy_tails_grids_and_few_values_are_unchanged() {
         let normal_like = |n: usize| -> Vec<f64> {
             uniform(12 * n).chunks(12).map(|u| u.iter().sum::<f64>() - 6.0).collect()
         };

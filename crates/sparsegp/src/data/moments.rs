@@ -39,7 +39,7 @@ impl Default for Moments {
 }
 
 impl Moments {
-    /// Of values from the first to the second number alone.
+    /// Only of values from the first to the second number.
     pub fn within(within: (f64, f64)) -> Self {
         Self { within, ..Self::default() }
     }
@@ -132,7 +132,7 @@ impl Moments {
     }
 
     /// The population standard deviation (1/N), or half the range where squares over- or underflow;
-    /// 1 for a constant, or where values differ by rounding alone.
+    /// 1 for a constant, or where values differ only by rounding.
     pub fn scale(&self) -> f64 {
         let deviation = (self.squares / self.weight).sqrt();
         match deviation {

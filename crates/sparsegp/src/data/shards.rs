@@ -12,7 +12,7 @@ use faer::Mat;
 /// The way to shards of rows.
 pub trait Shards: Send + Sync {
     /// Sends a request to every shard and returns the sum of their answers, added along the binary tree over their
-    /// indices ([`total`]): so its bits depend on the partition alone.
+    /// indices ([`total`]): so its bits depend only on the partition.
     ///
     /// # Errors
     /// What the shards and the ways to them give.

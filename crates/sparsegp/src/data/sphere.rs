@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_place_is_refused() {
+    fn what_is_not_a_place_is_refused() {
         assert!(check_latitude(90.0).is_ok() && check_longitude(360.0).is_ok());
         for text in [check_latitude(90.5), check_latitude(f64::NAN), check_longitude(-180.1)] {
             assert!(text.unwrap_err().contains("LATITUDE,LONGITUDE"));

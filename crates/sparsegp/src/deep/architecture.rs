@@ -20,7 +20,7 @@ pub struct Architecture {
     pub functions: bool,
     /// Whether layers after the first see the inputs, too.
     pub skip: bool,
-    /// Whether every function of a hidden layer has a kernel and inducing points of its own.
+    /// Whether every function of a hidden layer has its own kernel and inducing points.
     pub own_kernels: bool,
 }
 

@@ -138,7 +138,7 @@ impl Block {
             let target = column_mut(f.rb_mut(), p);
             for (i, (f, noise)) in target.iter_mut().zip(noise.col_as_slice_mut(p)).enumerate() {
                 let (variance, floor) = (s[i] + factor * r[i], FLOOR * prior[i]);
-                // not by `max`, which would hide what is no number
+                // not by `max`, which would hide NaN
                 let acts = variance <= floor;
                 let root = if acts { floor } else { variance }.sqrt();
                 *f = mean[i] + root * *noise;

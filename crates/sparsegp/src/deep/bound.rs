@@ -41,7 +41,7 @@ pub struct Want {
 pub struct Through {
     /// μ, with the mean function and, where functions were drawn, what was drawn of them.
     pub mean: Mat<f64>,
-    /// s + v r; r alone of functions drawn, s + r of a last layer with the tighter bound.
+    /// s + v r; only r of functions drawn, s + r of a last layer with the tighter bound.
     pub variance: Mat<f64>,
     /// What a hidden layer gave.
     pub sample: Mat<f64>,

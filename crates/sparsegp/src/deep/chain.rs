@@ -237,7 +237,8 @@ impl Job<'_> {
 
 impl Step {
     /// Slopes of a hidden layer from the cotangent f̄ of what it gave (first columns of `f_bar`): a = f̄, b = f̄ε/2√(s + vr),
-    /// c = vb, and v̄ = Σ b r; where functions were drawn s is no variance of theirs, and b is 0.
+    /// c = vb, and v̄ = Σ b r; where functions were drawn s is not a variance of theirs, and b
+    /// is 0.
     fn slopes(&mut self, layer: &Layer, f_bar: &Mat<f64>, v_bar: &mut [f64]) {
         let Block { slopes, marginals, .. } = &mut self.block;
         let outputs = layer.functions();

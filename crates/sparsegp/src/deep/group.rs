@@ -169,7 +169,7 @@ fn add(to: &mut Mat<f64>, other: &Mat<f64>, lower: bool) {
 }
 
 impl Sums {
-    /// Begins anew, in the memory there is.
+    /// Begins again, in the memory there is.
     pub(super) fn begin(&mut self, group: &Group, grams: bool) {
         let m = group.inducing.len();
         let outputs = group.outputs();

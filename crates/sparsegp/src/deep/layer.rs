@@ -20,8 +20,8 @@ pub enum Sampling {
     /// The same bound in expectation, without products with R; for W and M layers.
     Functions,
     /// Every pixel of an image from its own marginal, as public programs do. Pixels of an image are correlated and the
-    /// likelihood sees them together, so that what this gives is no bound and no estimate of one: layers of images only, and
-    /// only for comparison.
+    /// likelihood sees them together, so that what this gives is neither a bound nor an estimate of
+    /// one: layers of images only, and only for comparison.
     Pixels,
 }
 
@@ -32,8 +32,8 @@ pub struct Layer {
     pub groups: Vec<Group>,
     /// The mean function of all outputs.
     pub mean: Box<dyn Mean>,
-    /// Jitter on Kuu; relative by default, since variances of hidden kernels are small. L and R layers take an absolute one
-    /// alone, and need none.
+    /// Jitter on Kuu; relative by default, since variances of hidden kernels are small. L and R
+    /// layers take only an absolute one, and need none.
     pub jitter: Jitter,
     /// Whether its rows are [f, x], what the layer before gives and the model's inputs behind it.
     pub skip: bool,

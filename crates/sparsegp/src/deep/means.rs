@@ -40,7 +40,7 @@ impl Mean for Identity {
     }
 }
 
-/// m(x) = Wᵀx with a W (D×P) that training leaves alone.
+/// m(x) = Wᵀx with a W (D×P) that training does not change.
 #[derive(Clone, Debug)]
 pub struct Projection {
     weights: Param,

@@ -1,8 +1,9 @@
 //! Deep Gaussian processes: layers of latent functions, each a function of what the layer before gives.
 //!
-//! Doubly stochastic variational inference (Salimbeni & Deisenroth 2017): every layer is a sparse process with a q(u) of
-//! its own, and given the inducing variables row i of a layer depends on row i of the layer before alone. So the bound needs
-//! marginals only (their bound and its recursion of samples), with noise ε of every row and hidden output,
+//! Doubly stochastic variational inference (Salimbeni & Deisenroth 2017): every layer is a sparse
+//! process with its own q(u), and given the inducing variables row i of a layer depends only on row
+//! i of the layer before. So the bound needs marginals only (their bound and its recursion of
+//! samples), with noise ε of every row and hidden output,
 //!
 //! ```text
 //! f = μ + √(s + r) ε        F = N/(B S) Σ_samples Σᵢ ℓ(yᵢ; μᵢ, sᵢ, rᵢ) − Σ_layers KL

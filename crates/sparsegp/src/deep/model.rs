@@ -88,7 +88,7 @@ impl Deep {
         let each = self.likelihood.latents();
         if self.likelihood.mixing().is_some() {
             return Err(Error::Invalid(format!(
-                "the likelihood `{}` mixes functions of its own, which a last layer does not: give every target its \
+                "the likelihood `{}` mixes latent functions itself, which a last layer does not support: give every target its \
                  functions, or a linear layer before it",
                 self.likelihood.name()
             )));

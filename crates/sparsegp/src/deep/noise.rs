@@ -54,7 +54,8 @@ impl Noise<'_> {
         check_draws(draws, model, rows, samples, |layer| layer.sampling == Sampling::Functions)
     }
 
-    /// The blocks of S samples of n rows: no block has rows of two samples where every sample has functions of its own.
+    /// The blocks of S samples of n rows: no block has rows of two samples where every sample has
+    /// its own functions.
     pub(super) fn places(&self, model: &Deep, rows: usize, samples: usize) -> Vec<Place> {
         let hidden = &model.layers[..model.layers.len() - 1];
         let apart = matches!(self, Noise::Given(_))

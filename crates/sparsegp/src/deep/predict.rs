@@ -154,7 +154,7 @@ impl<'a> Predictor<'a> {
             mean.as_mut().subrows_mut(start, len).copy_from(mu);
             for p in 0..mean.ncols() {
                 for i in 0..len {
-                    // a difference that is 0 but for rounding; what is no number stays
+                    // a difference that is 0 but for rounding; NaN stays
                     let v = s[(i, p)] + r[(i, p)];
                     variance[(start + i, p)] = if v < 0.0 { 0.0 } else { v };
                 }
@@ -253,7 +253,8 @@ impl Mixture<'_> {
                         *log += self.likelihood.predict_log_density(target, &m, &v);
                     }
                 }
-                // `max` would leave out what is no number, and a path without a density make the others' one
+                // `max` would leave out NaN, and a path without a density would take the others'
+                // one
                 if logs.iter().any(|log| log.is_nan()) {
                     return f64::NAN;
                 }

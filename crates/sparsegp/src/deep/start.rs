@@ -53,7 +53,8 @@ pub struct Start {
     pub sampling: Sampling,
     /// Whether layers after the first see the inputs beside what the layer before gives (Duvenaud et al. 2014, §6).
     pub skip: bool,
-    /// Whether every function of a hidden layer has a kernel and inducing points of its own; else they share them.
+    /// Whether every function of a hidden layer has its own kernel and inducing points; else they
+    /// share them.
     pub own_kernels: bool,
     /// Whether with Gaussian noise the last layer has the tighter bound, where its kind allows.
     pub tighter: bool,

@@ -1,5 +1,6 @@
-//! Steps of a training by minibatches, of Adam and of natural gradients: every step has rows and noise of its own, from
-//! streams named after its number, so that a run depends on its seed alone. [`crate::train::train_layers`] makes them.
+//! Steps of a training by minibatches, of Adam and of natural gradients: every step has its own
+//! rows and noise, from streams named after its number, so that a run depends only on its seed.
+//! [`crate::train::train_layers`] makes them.
 
 use super::bound::{Batch, Want, Work};
 use super::model::Deep;
@@ -28,7 +29,7 @@ pub struct StepOptions {
     /// How T of R layers follows.
     pub solver: SolverOptions,
     /// Units of all numbers, in which Adam's steps are measured ([`Deep::units`]); none for those of the model as it is. A run
-    /// that goes on with a state needs those of its start.
+    /// that continues from a state needs those of its start.
     pub units: Option<Vec<f64>>,
     /// What products of rows are made in ([`Work::in_precision`]).
     pub precision: Precision,
@@ -220,7 +221,7 @@ impl<'a> Steps<'a> {
     ) -> Result<(f64, usize)> {
         let Self { layers, options, planned, work, good, scales, .. } = self;
         let options = *options;
-        // set anew: a run that goes on may have more steps than the one before
+        // set again: a resumed run may have more steps than the one before
         let late = adam.progress.step(at, *planned) >= *planned - *planned / 3;
         adam.options.learning_rate = options.learning_rate * if late { options.last } else { 1.0 };
         let mut failures = 0;

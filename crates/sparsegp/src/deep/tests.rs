@@ -209,7 +209,7 @@ fn check(name: &str, mut problem: Problem) {
     let gradient: Vec<_> = gradient.into_iter().map(|(path, own)| (path, own.to_vec())).collect();
     for ((path, values), (own_path, slopes)) in params.into_iter().zip(gradient) {
         assert_eq!(path, own_path);
-        // of its own: what one parameter gets wrong is no rounding of another
+        // by its own size: an error in one parameter is not rounding in another
         let most = size(&slopes);
         assert!(most > 0.0, "{name} {path} has no slope");
         for i in 0..values.len() {
@@ -270,7 +270,7 @@ fn gradients_of_all_options_agree_with_differences() {
         let (kernel, outputs) = ("rbf", 2);
         layer(&Recipe { kind, kernel, mean, inputs: width, outputs, separate }, &mut rng)
     };
-    // skip connections over layers with kernels of their own
+    // skip connections over layers with their own kernels
     for kind in [Kind::W, Kind::L] {
         let mut last = recipe(kind, "rbf * linear", "linear", (4, 1));
         last.skip = true;
@@ -363,7 +363,7 @@ fn deep(kind: Kind, sampling: Sampling) -> Problem {
 }
 
 #[test]
-fn threads_leave_the_bits_alone() {
+fn threads_leave_the_bits_unchanged() {
     for (kind, sampling) in
         [(Kind::W, Sampling::Rows), (Kind::W, Sampling::Functions), (Kind::L, Sampling::Rows)]
     {

@@ -129,7 +129,7 @@ pub fn pg_kl(c: f64) -> f64 {
 /// log σ̃(m, v) = m/2 − log 2cosh(½√(m² + v)) for v ≥ 0: a lower bound of E log σ(f), f ~ N(m, v), with
 /// equality at v = 0. Its derivatives are ½ − θ(c)m in m and −½θ(c) in v, where c = √(m² + v).
 ///
-/// σ̃ is no expectation: σ̃(m, v) + σ̃(−m, v) < 1 for v > 0.
+/// σ̃ is not an expectation: σ̃(m, v) + σ̃(−m, v) < 1 for v > 0.
 pub fn log_sigma_tilde(m: f64, v: f64) -> f64 {
     let c = (m * m + v).sqrt();
     // m − c without cancellation

@@ -215,8 +215,9 @@ impl<'a> Tilted<'a> {
         Some(x)
     }
 
-    /// A draw by inversion alone: the quantile of a uniform number in (10⁻⁸, 1 − 10⁻⁸) to 10⁻⁷, with
-    /// [`Euler::SAMPLING`]. NaN where φ is no Laplace transform (see [`check`](super::mixing::check)).
+    /// A draw by inversion only: the quantile of a uniform number in (10⁻⁸, 1 − 10⁻⁸) to 10⁻⁷, with
+    /// [`Euler::SAMPLING`]. NaN where φ is not a Laplace transform (see
+    /// [`check`](super::mixing::check)).
     pub fn sample_by_inversion<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
         let u = EDGE + (1.0 - 2.0 * EDGE) * uniform(rng);
         let gap = |x: f64| {

@@ -87,7 +87,7 @@ impl CholeskyBasis {
         &self.factor
     }
 
-    /// The factor alone.
+    /// Only the factor.
     pub fn into_factor(self) -> Cholesky {
         self.factor
     }

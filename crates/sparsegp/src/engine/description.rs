@@ -1,4 +1,4 @@
-//! What single rows contribute, told in bytes, so that another process does the same.
+//! What single rows contribute, encoded in bytes, so that another process does the same.
 
 use crate::error::{Error, Result};
 use serde::de::DeserializeOwned;
@@ -33,7 +33,7 @@ impl Description {
     }
 }
 
-/// The error of what cannot be told to other processes.
+/// The error of what cannot be sent to other processes.
 ///
 /// # Errors
 /// Always: [`Error::Invalid`] with the reason.

@@ -22,8 +22,8 @@ pub struct Process<'a> {
 /// Where the variances s of latent functions that share their features come from.
 #[derive(Clone, Copy, Debug)]
 pub enum Spread<'a> {
-    /// s = ‖Rᵀφ‖² with a lower root R of its own for each of them, M×M; 0 where there are none: q
-    /// at a point.
+    /// s = ‖Rᵀφ‖² with a separate lower root R for each of them, M×M; 0 where there are none: q at
+    /// a point.
     Roots(&'a [Mat<f64>]),
     /// The same for gradients where ∂ℓ/∂r = ∂ℓ/∂s, with what pulls back through the features put
     /// into M×M matrices.
@@ -36,7 +36,7 @@ pub enum Spread<'a> {
 }
 
 impl Spread<'_> {
-    /// Whether every latent function has variances of its own.
+    /// Whether every latent function has its own variances.
     pub(super) fn is_each(self) -> bool {
         matches!(self, Spread::Roots(_) | Spread::Through(_))
     }
@@ -78,7 +78,7 @@ impl Process<'_> {
 /// What a job asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Want {
-    /// The sums alone.
+    /// Only the sums.
     Value,
     /// And what a step of q needs: Φa and Φ diag(b) Φᵀ.
     Statistics,
@@ -124,7 +124,7 @@ impl Want {
         matches!(self, Want::AllStatistics | Want::GradientsAlone)
     }
 
-    /// What to do for a process of such a spread: Ψ is for roots alone.
+    /// What to do for a process of such a spread: Ψ is only for roots.
     pub(super) fn of(self, spread: Spread<'_>) -> Self {
         match (self, spread) {
             (Want::Adjoints { .. }, Spread::Roots(roots)) if !roots.is_empty() => self,

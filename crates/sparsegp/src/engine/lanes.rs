@@ -15,8 +15,8 @@ use rayon::prelude::*;
 pub const BLOCK: usize = 256;
 
 /// Number of lanes for accumulators of M×M and so many of them, a power of two: 16 if that keeps them
-/// within 64 MiB, else 8; for several of them fewer, down to 2, to stay within 256 MiB. It depends on
-/// these numbers alone: the sums must not depend on the machine.
+/// within 64 MiB, else 8; for several of them fewer, down to 2, to stay within 256 MiB. It depends
+/// only on these numbers: the sums must not depend on the machine.
 pub fn count(features: usize, accumulators: usize) -> usize {
     const BUDGET: usize = (64 << 20) / 8;
     let each = features * features * accumulators;

@@ -14,7 +14,7 @@
 //!
 //! At a q that is known before, one job gives both. Where q follows from the rows, a job without a
 //! q (its mean is 0, and so is its variance) gives statistics, then comes M×M work, then a job for
-//! gradients alone.
+//! only the gradients.
 
 mod basis;
 mod cpu;
@@ -50,7 +50,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct Shelf(Mutex<Vec<Box<dyn Any + Send>>>);
 
 impl Shelf {
-    /// What was put there, or a new one. Two at the same time get memory of their own.
+    /// What was put there, or a new one. Two at the same time get separate memory.
     pub fn take<T: Any + Send + Default>(&self) -> T {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|memory| memory.is::<T>());
@@ -109,7 +109,7 @@ pub trait Engine: Send + Sync {
     /// Where memory waits for the next evaluation.
     fn shelf(&self) -> &Shelf;
 
-    /// Asked now and then by long work that is no sum over rows.
+    /// Asked now and then by long work that is not a sum over rows.
     ///
     /// # Errors
     /// [`Interrupted`](crate::Error::Interrupted), once, if whoever asked for the work wants no

@@ -62,7 +62,7 @@ pub struct Passed {
 pub(super) struct Part<'a> {
     /// All of it.
     pub(super) all: MatRef<'a, f64>,
-    /// Whether the lower triangle alone counts.
+    /// Whether only the lower triangle counts.
     pub(super) lower: bool,
 }
 
@@ -172,7 +172,7 @@ impl Passed {
         all.for_each(|(own, process)| own.clear_small(job.want, process));
     }
 
-    /// Zeros in the shape of a job; M×M matrices are shaped alone, and begin with their first term.
+    /// Zeros in the shape of a job; M×M matrices are only shaped, and begin with their first term.
     pub(super) fn clear(&mut self, job: &Job<'_>, plan: &Plan<'_>) {
         self.clear_small(job, plan);
         let mut first = 0;

@@ -68,7 +68,7 @@ pub struct Block<'a> {
     /// Variances s that come from q, B×L; without columns where the plan does not ask.
     pub s: MatRef<'a, f64>,
     /// Variances r that the inducing points leave unexplained, B×L; without columns where b and c
-    /// are constant and gradients alone are asked for, which takes no features.
+    /// are constant and only gradients are asked for, which takes no features.
     pub r: MatRef<'a, f64>,
 }
 
@@ -101,6 +101,6 @@ pub trait Pointwise: Sync {
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) that says why it cannot: by default always.
     fn describe(&self) -> Result<Description> {
-        description::stays("what this method sums up is known to this process alone")
+        description::stays("what this method sums up is known only to this process")
     }
 }

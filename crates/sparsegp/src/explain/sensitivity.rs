@@ -55,7 +55,7 @@ impl Explainer<'_> {
     /// functions (Le Gratiet, Cannamela & Iooss 2014), their mean with the 95 % interval of what is not known of the function;
     /// where none can be drawn, those of the posterior mean without an interval, with a text that says why.
     ///
-    /// `check` is asked between columns whether to go on.
+    /// `check` is asked between columns whether to proceed.
     ///
     /// # Errors
     /// What predictions give, and what `check` says.

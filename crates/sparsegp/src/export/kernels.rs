@@ -269,7 +269,7 @@ fn periodic(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
     let mut all = Vec::with_capacity(dims.len());
     for (q, &d) in dims.iter().enumerate() {
         let Some(z) = own.pair.z else { break };
-        // sin(a − b) = sin a cos b − cos a sin b: sines of single numbers alone
+        // sin(a − b) = sin a cos b − cos a sin b: only sines of single numbers
         let [[sx, cx], [sz, cz]] = [own.pair.x[d], z[d]].map(|v| {
             let angle = graph.times(v, PI / periods[q]);
             [graph.unary(Unary::Sin, angle), graph.unary(Unary::Cos, angle)]

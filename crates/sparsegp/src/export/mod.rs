@@ -164,7 +164,7 @@ impl<'a> Export<'a> {
         let name = likelihood.name();
         if self.program.output("mean").is_none() && self.program.output("probabilities").is_none() {
             return Some(format!(
-                "observations of the likelihood `{name}` have no closed formula here: latent functions alone are exported"
+                "observations of the likelihood `{name}` have no closed formula here: only latent functions are exported"
             ));
         }
         let extra = likelihood.extra().filter(|extra| extra.default.is_some())?;
@@ -195,7 +195,7 @@ impl<'a> Export<'a> {
         Ok(all)
     }
 
-    /// Writes it in a format; `name` is of C alone.
+    /// Writes it in a format; `name` is used only in C.
     ///
     /// # Errors
     /// As for [`Export::to_c`] and [`Export::to_onnx`].
@@ -235,9 +235,9 @@ impl<'a> Export<'a> {
         lines
     }
 
-    /// Returns a header of C99 that needs `<math.h>` alone, without allocation and safe for threads: functions
-    /// `NAME_predict(x, mean, sd)` of an observation (`NAME_probabilities(x, p)` of classes) and `NAME_latent(x, mean, sd)` of
-    /// latent functions, in the data's units.
+    /// Returns a header of C99 that needs only `<math.h>`, without allocation and safe for threads:
+    /// functions `NAME_predict(x, mean, sd)` of an observation (`NAME_probabilities(x, p)` of
+    /// classes) and `NAME_latent(x, mean, sd)` of latent functions, in the data's units.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a name that C does not have, and for so many points that the header would be over some 50 MB.

@@ -157,7 +157,7 @@ impl Again<'_> {
             if !constant(&going.trained.model, seen) {
                 break;
             }
-            let better = self.train_anew(going, further);
+            let better = self.train_again(going, further);
             if better.as_ref().is_ok_and(|better| *better) {
                 *seen = Seen::of(going.trained, rows)?;
             }
@@ -196,7 +196,7 @@ impl Again<'_> {
             if seen.left().is_none() || !few || !ended || going.observer.interrupted() {
                 break;
             }
-            if self.train_anew(going, further).is_ok_and(|better| better) {
+            if self.train_again(going, further).is_ok_and(|better| better) {
                 *seen = Seen::of(going.trained, rows)?;
             }
         }
@@ -237,7 +237,7 @@ impl Again<'_> {
     }
 
     /// Trains from the start of this number, and keeps that if it is better. Returns whether it is.
-    fn train_anew(&self, going: &mut Going<'_>, further: usize) -> Result<bool> {
+    fn train_again(&self, going: &mut Going<'_>, further: usize) -> Result<bool> {
         let Going { trained, start, observer } = going;
         if observer.interrupted() {
             return Err(Error::Interrupted);

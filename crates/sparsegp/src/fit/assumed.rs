@@ -24,7 +24,8 @@ const NOISE_SCALE: f64 = 3.0;
 const ALIKE: f64 = 1.0;
 
 /// Gives the lengthscales of kernels, where there is one for each of several inputs and nobody gave values or a prior, a prior
-/// with its mode where they start, √D standard deviations. Returns a warning where inputs on scales of their own leave none.
+/// with its mode where they start, √D standard deviations. Returns a warning where inputs on
+/// different scales leave none.
 pub(super) fn assume(kernels: &mut [Box<dyn Kernel>], x: MatRef<f64>) -> Option<String> {
     let factors = factors(x);
     let mut unlike = false;
@@ -60,7 +61,7 @@ pub(super) fn assume(kernels: &mut [Box<dyn Kernel>], x: MatRef<f64>) -> Option<
         }
     }
     unlike.then(|| {
-        "the inputs are on scales of their own, so that their lengthscales have no prior, and many of them may be \
+        "the inputs are on different scales, so that their lengthscales have no prior, and many of them may be \
          taken for what explains few rows: standardise the inputs, or give priors in the kernel"
             .into()
     })

@@ -77,8 +77,8 @@ pub(super) fn is_centred(
 ) -> bool {
     let (d, p) = (dataset.source.inputs(), sample.y.ncols());
     // a scaler knows nothing of the noise of rows
-    let alone = likelihood.latents() == 1 && !knows_noise(likelihood, sample);
-    dataset.scaler != Scaler::identity(d, p) && likelihood.standardises() && alone
+    let single = likelihood.latents() == 1 && !knows_noise(likelihood, sample);
+    dataset.scaler != Scaler::identity(d, p) && likelihood.standardises() && single
 }
 
 /// The kernels that were asked for, with starting values. Returns them with the variance that Gaussian noise starts from.
@@ -92,7 +92,7 @@ pub(super) fn started_kernels(
 ) -> Result<(Vec<Box<dyn Kernel>>, f64)> {
     let (names, d) = (&dataset.input_names, dataset.source.inputs());
     let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
-    // holidays have a term of their own
+    // holidays have their own term
     let groups = inputs_of_holidays(&dataset.columns);
     let inputs = Inputs { groups: &groups, ..inputs };
     let mut kernels = kernels(&options.kernel, inputs, likelihood, latents)?;

@@ -296,7 +296,7 @@ pub(super) fn long_periods(
         for (path, param) in kernel.params() {
             let path = path.to_string();
             let longest = param.value().iter().fold(0.0_f64, |a, b| a.max(*b));
-            // those of seasons are told by the seasons
+            // the checks of seasons report theirs
             let of_season = param.frozen && !options.seasons.is_empty();
             if param.role() == Role::Period && param.given && !of_season && longest > span {
                 let text = match options.kernel_in_data_units {

@@ -52,9 +52,10 @@ impl Standardise {
 pub enum Scaling {
     /// By the statistics of the rows themselves.
     Own(Standardise),
-    /// The same, with the input columns left alone that kernels of this specification read as labels.
+    /// By the statistics of the rows, except for input columns that kernels of this specification
+    /// read as labels.
     For(Standardise, String),
-    /// As for another data set: that of a model which is to go on learning.
+    /// As for another data set: that of a model which is to continue learning.
     Given(Scaler),
 }
 
@@ -156,7 +157,7 @@ pub struct Dataset {
     pub rows: usize,
     /// Values that lie far from all others of their column, in the data's units.
     pub isolated: Vec<Isolated>,
-    /// Inputs whose values differ by rounding alone.
+    /// Inputs whose values differ only by rounding.
     pub rounded: Vec<usize>,
     /// Rows with the same inputs as an earlier row, which count as repeated observations; 0 where nobody looked.
     pub repeated: usize,
@@ -390,8 +391,8 @@ impl Dataset {
         let rounded = if part { Vec::new() } else { statistics.rounded_inputs() };
         let (means, variances) = statistics.target_mean_and_variance();
         let total_weight = weight.is_some().then(|| statistics.total_weight());
-        let told = total_weight.filter(|_| !part).and_then(|total| weights::odd(total, counted));
-        warnings.extend(told);
+        let warning = total_weight.filter(|_| !part).and_then(|total| weights::odd(total, counted));
+        warnings.extend(warning);
         Ok(Self {
             rows,
             isolated: if part { Vec::new() } else { statistics.isolated().to_vec() },

@@ -52,7 +52,7 @@ fn refuse(options: &FitOptions) -> Result<()> {
             "E- and M-steps, or another rate for inducing points",
             training.is_some_and(|t| t.em.is_some() || t.inducing_rate != usual.inducing_rate),
         ),
-        ("q with diagonals alone", options.diagonal),
+        ("q with only diagonals", options.diagonal),
         ("training on all rows at once", options.batches.is_none()),
         (
             "inducing points that are chosen otherwise than by k-means",

@@ -98,13 +98,13 @@ pub(super) fn finer(
     if !whole {
         return Ok(None);
     }
-    let alone = methods::find("tvgp")?;
-    if needed > n / PART && n * latents <= AFFORDABLE && alone.method.check(&trial.model).is_ok() {
+    let tvgp = methods::find("tvgp")?;
+    if needed > n / PART && n * latents <= AFFORDABLE && tvgp.method.check(&trial.model).is_ok() {
         let reason = format!(
             "{}; no inducing points, as more than half of the {n} rows would have to be some",
             known.why
         );
-        return Ok(Some((Choice { entry: alone, inducing: 0, reason }, None)));
+        return Ok(Some((Choice { entry: tvgp, inducing: 0, reason }, None)));
     }
     let warning = (needed > most).then(|| {
         format!(

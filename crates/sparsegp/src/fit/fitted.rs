@@ -71,8 +71,8 @@ pub struct Fitted {
     /// What all rows but those of `kept_rows` said of every latent function, where some were added by
     /// [`update`](super::update): further ones add to it without a detour by the posterior. Empty after a fit.
     pub carried: Vec<Site>,
-    /// A sample of the rows that were added, with what each said: their sites are found anew with every update. None for
-    /// Gaussian noise.
+    /// A sample of the rows that were added, with what each said: their sites are found again with
+    /// every update. None for Gaussian noise.
     pub kept_rows: KeptRows,
     /// What becomes of categories that no training row had. Files do not keep it.
     pub unknown: Unknown,

@@ -10,7 +10,7 @@ const NAMED: usize = 3;
 
 impl Dataset {
     /// These rows of the data set with isolated values drawn in to the others (of targets where the likelihood bears outliers),
-    /// and with nothing in inputs that vary by rounding alone: what starting values should look at.
+    /// and with nothing in inputs that vary only by rounding: what starting values should look at.
     pub(super) fn drawn_in<'a>(
         &self,
         rows: &'a InMemory,

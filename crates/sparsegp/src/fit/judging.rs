@@ -72,8 +72,8 @@ impl Fitted {
     /// ([`super::Scaling::Given`]).
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the rows or columns are not those of the training, as far as can be told; as for
-    /// [`Posterior::leave_one_out`].
+    /// [`Error::Invalid`] if the rows or columns are not those of the training, as far as can be
+    /// seen; as for [`Posterior::leave_one_out`].
     pub fn leave_one_out(&self, dataset: &Dataset) -> Result<LeaveOneOut> {
         self.check_certain("leaving one row out")?;
         super::checks::same_columns(self, dataset)?;

@@ -1,4 +1,5 @@
-//! Checkpoints that cannot be written: a warning, at once and in the end, while the training goes on.
+//! Checkpoints that cannot be written: a warning, at once and in the end, while the training
+//! continues.
 
 use crate::error::{Error, Result};
 use crate::train::{Event, Observer};
@@ -13,7 +14,7 @@ pub(super) struct Failures(RefCell<Failed>);
 #[derive(Debug, Default)]
 struct Failed {
     last: Option<String>,
-    told: bool,
+    reported: bool,
 }
 
 impl Failures {
@@ -26,7 +27,7 @@ impl Failures {
                 let text = error.to_string();
                 let reason = text.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&text);
                 failed.last = Some(format!(
-                    "the checkpoint {} could not be written ({reason}); the training goes on without it",
+                    "the checkpoint {} could not be written ({reason}); the training continues without it",
                     path.display()
                 ));
             }
@@ -53,8 +54,8 @@ impl Observer for Telling<'_> {
         let news = {
             let mut failed = self.failures.0.borrow_mut();
             let now = failed.last.is_some();
-            let told = std::mem::replace(&mut failed.told, now);
-            failed.last.clone().filter(|_| !told)
+            let reported = std::mem::replace(&mut failed.reported, now);
+            failed.last.clone().filter(|_| !reported)
         };
         if let Some(reason) = news {
             self.observer.event(Event::CheckpointFailed { reason: &reason })?;

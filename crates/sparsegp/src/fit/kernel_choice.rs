@@ -52,7 +52,8 @@ const PART: f64 = 0.25;
 const LEAST_ROWS: usize = 200;
 /// Iterations of the usual kernel.
 const FIRST: usize = 30;
-/// Iterations of variances alone, and of all, for each of the others from the values of the best so far.
+/// Iterations of only the variances, and of all, for each of the others from the values of the best
+/// so far.
 const SETTLING: usize = 5;
 const TRAINED: usize = 20;
 /// Iterations after which one may be hopeless, and by how many nats it then is behind.
@@ -212,7 +213,7 @@ impl Search<'_> {
     /// All candidates that could be had, the usual kernel first; none where even that is not to be had. Every change is tried
     /// on the best so far, from its values.
     fn judged(mut self) -> Result<Option<Vec<Judged>>> {
-        // holidays have a term of their own
+        // holidays have their own term
         let d = self.sample.source.inputs() - inputs_of_holidays(&self.sample.columns).len();
         let Some(mut best) = self.plain(self.usual, self.options.pilot)? else { return Ok(None) };
         let mut all = vec![best.clone()];

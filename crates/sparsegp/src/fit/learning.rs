@@ -301,7 +301,7 @@ impl Learning<'_> {
         let (clock, mut sweeps) = (Instant::now(), from);
         let seconds = options.checkpoint_seconds;
         let going = Going { state, checkpoint: write.map(|write| (write, seconds)) };
-        let (draws, told) =
+        let (draws, warning) =
             samplers::sample(sampler, model, &rows, &options, going, &mut |done, total| {
                 sweeps = done;
                 let seconds = clock.elapsed().as_secs_f64();
@@ -311,7 +311,7 @@ impl Learning<'_> {
                 if stop { ControlFlow::Break(()) } else { flow }
             })?;
         origin.warnings.extend(failures.warning());
-        origin.warnings.extend(told);
+        origin.warnings.extend(warning);
         origin.warnings.extend(draws.still());
         let seconds = clock.elapsed().as_secs_f64();
         report.seconds += seconds;
@@ -385,7 +385,7 @@ fn without_assumed(mut report: TrainReport, model: &Model) -> TrainReport {
     report.objective -= model.assumed_log_prior();
     let mut then = model.clone();
     for point in &mut report.trace {
-        // chains go on from a model whose trace they did not make
+        // chains continue from a model whose trace they did not make
         if set_hyperparameters(&mut then, &point.parameters).is_ok() {
             point.objective -= then.assumed_log_prior();
         }

@@ -7,7 +7,7 @@ use crate::likelihoods::{self, Likelihood};
 use crate::methods;
 
 /// The likelihood of a specification, or without one what fits the targets: `bernoulli` for two
-/// classes, `softmax` for more, else `gaussian`. A likelihood of classes need not be told how many
+/// classes, `softmax` for more, else `gaussian`. A likelihood of classes need not state how many
 /// there are.
 ///
 /// # Errors

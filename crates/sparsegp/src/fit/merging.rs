@@ -49,7 +49,7 @@ impl Purpose<'_> {
         let none = loaded.weights.iter().all(|weight| *weight == 0.0);
         let plain = loaded.weights.is_empty();
         if !loaded.deviations.is_empty() {
-            // every row has a q of its own inputs
+            // every row has its own q of inputs
             return Ok(loaded);
         }
         let samples = |entry: &methods::Entry| entry.method.sampler().is_some();

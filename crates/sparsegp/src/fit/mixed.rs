@@ -41,7 +41,7 @@ pub(super) fn name(precision: Precision) -> &'static str {
     NAMES[usize::from(precision == Precision::Single)].0
 }
 
-/// Whether q is kept with an inverse by products, whose steps have a guard of their own.
+/// Whether q is kept with an inverse by products, whose steps have their own guard.
 fn relaxed(method: &dyn Method) -> bool {
     method.with_q().is_some_and(|q| q.keeps == Keeps::Relaxed)
 }
@@ -114,7 +114,7 @@ pub(super) struct Apart {
     objective: f64,
     bound: f64,
     /// The largest change of a slope by a hyperparameter, and the largest of these slopes. (Those by inducing points move a
-    /// bound little, and those by q are found anew with every step.)
+    /// bound little, and those by q are found again with every step.)
     slope: f64,
     steepest: f64,
 }

@@ -142,14 +142,14 @@ pub struct FitOptions {
     /// Paths or groups to keep as they are.
     pub freeze: Vec<String>,
     /// Most rows that starting values are judged by. On at most 200 of them the lengthscales that the spreads of the
-    /// inputs suggest, and shorter ones, get a few iterations of the objective each, and the best goes on. Before a sparse
-    /// method starts on many rows, a *pilot* then trains the hyperparameters on so many random rows without inducing points
-    /// (on 300 or fewer where the noise is not Gaussian); what it finds is compared with the start that it came from by the
-    /// sparse objective. 0 to take the plain start unseen.
+    /// inputs suggest, and shorter ones, get a few iterations each; the best is kept. Before a
+    /// sparse method starts on many rows, a *pilot* then trains the hyperparameters on this many
+    /// random rows, without inducing points (on at most 300 if the noise is not Gaussian); the
+    /// sparse objective compares its result with its start. 0 to take the plain start unseen.
     pub pilot: usize,
     /// Whether lengthscales, where there is one for each of several inputs, have a weak log-normal prior with its mode at their
-    /// plain start, √D standard deviations (after Hvarfner, Hellsten & Nardi 2024); not those with a value or a prior of
-    /// their own. Objectives in reports are without it, so that kernels can be compared.
+    /// plain start, √D standard deviations (after Hvarfner, Hellsten & Nardi 2024); not those with
+    /// a given value or prior. Reported objectives exclude it, to compare kernels.
     pub lengthscale_prior: bool,
     /// What predictions do about hyperparameters that the rows leave open.
     pub hyperparameters: Hyperparameters,
@@ -168,18 +168,18 @@ pub struct FitOptions {
     /// rows at once. The method `auto`
     /// sees rows all at once anyway while that costs less, unless there are held-out rows.
     pub batches: Option<BatchOptions>,
-    /// File to which a training, or chains, write their state now and then, and from which they go on if the
-    /// file is there: for minibatches and chains a model file like any other. Every restart has a file of its own,
-    /// with `.restart-1` and so on appended.
+    /// File to which a training, or chains, write their state now and then, and from which they
+    /// resume if the file is there: for minibatches and chains a model file like any other. Every
+    /// restart has its own file, with `.restart-1` and so on appended.
     pub checkpoint: Option<PathBuf>,
-    /// Whether q keeps the diagonals of its covariances alone, for the methods that train q.
+    /// Whether q keeps only the diagonals of its covariances, for the methods that train q.
     pub diagonal: bool,
     /// What stays as it is when hyperparameters move, for the methods that keep q as sites.
     pub tying: Tying,
     /// Seconds after which a fit ends, preparation included, with the best found so far
     /// ([`Deadline`](crate::train::Deadline)); none for no limit. Learning rates of minibatches fall by the time as they
-    /// fall by the steps, so that such a training does not repeat to the bit. A checkpoint goes on from there, and the limit
-    /// counts for every run anew.
+    /// fall by the steps, so that such a training does not repeat to the bit. A checkpoint resumes
+    /// from there, and every run has the whole limit again.
     pub time_limit: Option<f64>,
     /// What products of rows are made in while a method with inducing points is trained: in mixed precision
     /// ([`Precision::Single`]) as long as the bound keeps its digits.
@@ -198,7 +198,7 @@ pub struct BatchOptions {
 }
 
 impl BatchOptions {
-    /// What a method trains with unless it is told otherwise: for `rsvgp` its paper's recipe
+    /// What a method trains with unless set otherwise: for `rsvgp` its paper's recipe
     /// ([`StochasticOptions::inverse_free`]), else [`BatchOptions::default`].
     pub fn of(method: &dyn Method) -> Self {
         if method.architecture().is_some() {
@@ -257,8 +257,8 @@ impl Default for FitOptions {
     }
 }
 
-/// Numbers that the draws of a sampled posterior may take, at most (512 MiB), factors of those with hyperparameters of their own
-/// included: predictions average over all draws that were asked for, or over fewer of a large model, which a warning says.
+/// Most numbers that draws of a sampled posterior may take (512 MiB), factors of draws with their
+/// own hyperparameters included: where all draws need more, fewer are averaged, with a warning.
 pub const KEPT_NUMBERS: usize = 1 << 26;
 /// Rows up to which `auto` means exact inference: its training costs no more than that of a sparse bound with
 /// [`DEFAULT_INDUCING`] points then, by the counts of [`auto_rule`].
@@ -290,7 +290,7 @@ pub fn prepare(
 }
 
 /// Prepares, trains and conditions a model; `&mut ()` observes nothing. If
-/// [`FitOptions::checkpoint`] names a file that is there, the training that it holds goes on.
+/// [`FitOptions::checkpoint`] names a file that is there, the training that it holds is resumed.
 ///
 /// # Errors
 /// As for [`prepare`] and [`crate::train::train()`]; [`crate::Error::File`] for a checkpoint that cannot be read or is of
@@ -383,7 +383,7 @@ fn best_start(
     learning.end(trained, observer)
 }
 
-/// The options of a start: each has a checkpoint of its own.
+/// The options of a start: each has its own checkpoint.
 fn of_start(options: &FitOptions, restart: usize) -> FitOptions {
     let mut own = options.clone();
     if let (Some(path), true) = (&mut own.checkpoint, restart > 0) {
@@ -392,7 +392,7 @@ fn of_start(options: &FitOptions, restart: usize) -> FitOptions {
     own
 }
 
-/// Prepares a model for a start and trains it, or goes on where its checkpoint was written.
+/// Prepares a model for a start and trains it, or resumes where its checkpoint was written.
 fn trained_from(
     dataset: &Dataset,
     options: &FitOptions,
@@ -414,7 +414,7 @@ fn trained_from(
     if let Some(path) = there
         && let Some(standing) = checkpoint::load_whole(path, dataset, options)?
     {
-        // the start is a matter of the rows and the options alone: what has moved since are values
+        // the start depends only on the rows and the options: what has moved since are values
         let (mut model, origin) = prepared()?;
         checkpoint::set_values(&mut model, &standing.values, path)?;
         return learning.run(model, origin, Some(Held::Whole(standing.place)), observer);
@@ -455,23 +455,23 @@ pub fn go_on(
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
     let _taken = checkpoint::take(options)?;
-    fitted.check_certain("going on with the training")?;
+    fitted.check_certain("continuing the training")?;
     if options.target_transform != TransformTargets::None
         || matches!(&options.log_inputs, LogInputs::Named(names) if !names.is_empty())
         || !options.seasons.is_empty()
     {
         return Err(Error::Invalid(
-            "going on with a training keeps its kernel and functions of targets and inputs: leave out `--target-transform`, \
-             `--log-inputs` and `--season`, or fit anew".into(),
+            "continuing a training keeps its kernel and functions of targets and inputs: leave out `--target-transform`, \
+             `--log-inputs` and `--season`, or fit a new model".into(),
         ));
     }
     if dataset.deviations.is_some() {
         return Err(Error::Invalid(
-            "going on with a training does not take standard deviations of inputs: fit a model anew".into(),
+            "continuing a training takes no standard deviations of inputs: fit a new model".into(),
         ));
     }
     checks::same_columns(&fitted, dataset)?;
-    fitted.model.check_shallow("going on with the training")?;
+    fitted.model.check_shallow("continuing the training")?;
     let (mut model, mut origin) = fitted.into_parts();
     origin.rows = dataset.rows;
     origin.total_weight = dataset.total_weight;

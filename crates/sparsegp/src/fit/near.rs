@@ -214,7 +214,7 @@ fn slopes_by(likelihood: &dyn Likelihood, mean: &Mat<f64>, rows: &InMemory) -> M
 }
 
 /// Where the slopes at latent means `mean` are alike by at least `least` standard deviations, for any latent function; the
-/// clearest first, and of every input the clearest alone.
+/// clearest first, and of every input only the clearest.
 pub(super) fn clear(
     likelihood: &dyn Likelihood,
     mean: &Mat<f64>,

@@ -3,7 +3,8 @@
 //! Both approximate the log evidence of the same model from below: the collapsed bound for any rows (Titsias 2025), the log density of
 //! neighbours in the mean over rows of that model, as that of any other distribution (Gibbs' inequality). So the larger one is
 //! nearer to it. Points are better where a few hundred explain all but the noise, neighbours where the function is rough beside
-//! the distances of the rows. Each is evaluated once on all rows, at the hyperparameters of its own start, which need not be the same.
+//! the distances of the rows. Each is evaluated once on all rows, at the hyperparameters of its
+//! start, which need not be the same.
 
 use super::choice::{Choice, Known};
 use super::{AUTO_EXACT, Dataset, FitOptions, choice};

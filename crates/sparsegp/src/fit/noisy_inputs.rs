@@ -94,7 +94,7 @@ fn term(options: &FitOptions) -> Result<&'static dyn Term> {
         let all: Vec<&str> = terms::REGISTRY.iter().map(|term| term.name()).collect();
         Error::Invalid(format!(
             "inputs with standard deviations are learnt from by the bounds {}, and the method is `{}`: choose one of these, or \
-             leave the deviations out and give them to predictions alone",
+             leave the deviations out and give them only to predictions",
             all.join(", "),
             options.method
         ))
@@ -150,7 +150,7 @@ pub(super) fn fit(
     refuse(dataset, options)?;
     let term = term(options)?;
     let d = dataset.input_names.len();
-    // a kernel that cannot be had is told before anything is trained
+    // a kernel that cannot be used is reported before anything is trained
     let kernel = kernels::parse(&options.kernel, Inputs::named(&dataset.input_names))?;
     Psi::new(&*kernel, Mat::zeros(1, d).as_ref())?;
     let rows = collect(&*dataset.source)?;
@@ -247,8 +247,8 @@ fn run(
             parameters: hyperparameters(&seen),
             held_out: None,
         });
-        let told = trace.last().map(|point| observer.event(Event::Iteration(point)));
-        stopped = told.is_some_and(|flow| flow.is_break()) || observer.interrupted();
+        let answer = trace.last().map(|point| observer.event(Event::Iteration(point)));
+        stopped = answer.is_some_and(|flow| flow.is_break()) || observer.interrupted();
         !stopped
     };
     let (own, value, optimiser): (NoisyInputs, f64, Lbfgs) =
@@ -377,8 +377,8 @@ impl Fitted {
             return Ok(());
         }
         Err(Error::Invalid(format!(
-            "{what} is for models whose inputs are known exactly, and this one has standard deviations of inputs (`{}`): fit it \
-             anew to all rows",
+            "{what} is for models whose inputs are known exactly, and this one has standard deviations of inputs (`{}`): refit it \
+             to all rows",
             self.input_names[self.measured()..].join("`, `")
         )))
     }
@@ -399,9 +399,9 @@ fn positions(
         let wrong = match found {
             None => {
                 let near = nearest(input, inputs.iter().map(String::as_str)).join("`, `");
-                format!("is no input of the model; nearest: `{near}`")
+                format!("is not an input of the model; nearest: `{near}`")
             }
-            Some(_) if !number => "is no column of numbers or dates".into(),
+            Some(_) if !number => "is not a column of numbers or dates".into(),
             Some(_) if pairs[..at].iter().any(|(other, _)| other == input) => {
                 "is given two columns of standard deviations".into()
             }

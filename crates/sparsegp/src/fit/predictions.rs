@@ -25,8 +25,8 @@ pub struct ParameterRow {
     pub shape: String,
     /// Values on the model's (standardised) scale; a matrix column by column.
     pub value: Vec<f64>,
-    /// The same in the data's own units; `None` where a number has no unit of its own
-    /// (one lengthscale for several columns, or several targets with different scales).
+    /// The same in the data's own units; `None` where a number has no unit (one lengthscale for
+    /// several columns, or several targets with different scales).
     pub data_units: Option<Vec<f64>>,
     /// Transform in words.
     pub transform: String,
@@ -128,8 +128,8 @@ impl Fitted {
         of == Of::Observations || self.model.likelihood.latents() == 1
     }
 
-    /// Predictive means alone, B×P, of latent functions or of observations, which are the same here, in the
-    /// data's own units: much cheaper than [`Fitted::predict`].
+    /// Only predictive means, B×P, of latent functions or of observations, which are the same here,
+    /// in the data's own units: much cheaper than [`Fitted::predict`].
     ///
     /// # Errors
     /// [`Error::Invalid`] unless [`Likelihood::standardises`]: with other noise the mean of observations
@@ -222,7 +222,7 @@ impl Fitted {
     /// Probabilities of the classes, B×C, from inputs B×D in the data's own units.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if targets are no classes, [`Error::Shape`] if the number of columns
+    /// [`Error::Invalid`] if targets are not classes, [`Error::Shape`] if the number of columns
     /// differs.
     pub fn predict_proba(&self, x: MatRef<'_, f64>) -> Result<Mat<f64>> {
         let parts = self.in_parts(x, &[], |_, x, _| self.posterior.predict_proba(x))?;
@@ -405,7 +405,7 @@ impl Fitted {
         let y_scale = self.scaler.first_scale();
         let mut scales = self.scaler.y_scale.iter().enumerate();
         let one_scale = scales.all(|(p, s)| *s == y_scale || self.scaler.is_constant(p));
-        // latent functions that differ in kind have units of their own
+        // latent functions that differ in kind have different units
         let one_unit = one_scale && (y_scale == 1.0 || self.model.likelihood.latents() == 1);
         let shallow = self.model.hidden.is_empty();
         let mut kernel_units = self.model.input_kernels().into_iter().flat_map(|k| k.units());
@@ -414,7 +414,7 @@ impl Fitted {
         self.model.visit_parts(&mut |part, path, param| {
             let (value, role) = (param.value().to_vec(), param.role());
             let of_mean = |role| matches!(role, Role::Constant | Role::Slopes);
-            // of a deep model the first layer alone sees the inputs; all numbers of a layer that are few are its kernels'
+            // only the first layer of a deep model sees inputs; its small parameters are kernels'
             let sees_inputs = match part {
                 Part::Layer(l) => l == 0,
                 Part::Kernel(_) | Part::Inducing(_) => shallow,

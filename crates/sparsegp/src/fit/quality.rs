@@ -10,7 +10,7 @@
 //!   2020, §3);
 //! - a **suggested number of points**: each nat that the bound of 2009 loses by its trace term is Σr/2σ², so the
 //!   points are enough once the mean of r is a small fraction of the noise variance. How many rows that takes where
-//!   each is chosen greedily ([`greedy_traces`]) can be told without training.
+//!   each is chosen greedily ([`greedy_traces`]) can be estimated without training.
 
 use super::sample_rows;
 use crate::data::Source;

@@ -120,7 +120,7 @@ fn the_gap_holds_the_evidence() {
     }
     assert!(widths[3] < widths[0] && widths[6] < widths[3], "{widths:?}");
     assert!(widths[1] <= widths[0], "the bound of 2025 is tighter: {widths:?}");
-    assert_eq!(widths[2], widths[0], "fitc is no bound: that of 2009 stands in");
+    assert_eq!(widths[2], widths[0], "fitc is not a bound: that of 2009 stands in");
 }
 
 /// As many rows as are suggested leave so little, one fewer does not.
@@ -171,7 +171,7 @@ fn other_likelihoods_have_no_gap_and_no_noise() {
     assert!((own.suggestion.enough - 0.01 * own.prior_variance / 60.0).abs() < 1e-12);
 }
 
-/// Every latent function with a kernel of its own is judged by its own.
+/// Every latent function with a separate kernel is judged by that kernel.
 #[test]
 fn kernels_are_judged_one_by_one() {
     let data = data(60);

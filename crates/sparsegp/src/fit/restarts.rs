@@ -27,8 +27,8 @@ const COMMON: (f64, f64) = (-2.0, 0.5);
 /// Draws from a prior before a value outside of a parameter's range is given up.
 const ATTEMPTS: usize = 100;
 
-/// Draws the hyperparameters of the further start with this number, from 1, with a stream of its own: it is the same
-/// however many others there are.
+/// Draws the hyperparameters of the further start with this number, from 1, with its own stream: it
+/// is the same however many others there are.
 pub(super) fn draw(model: &mut Model, seed: u64, restart: usize) -> Result<()> {
     let generator = &mut rng::stream(seed, &format!("restart/{restart}"));
     for (path, param) in model.params_mut() {

@@ -36,8 +36,8 @@ const FACTORS: [f64; 5] = [1.0, 0.3, 0.1, 0.04, 0.016];
 const SPREADS: [f64; 2] = [1.0, 0.5];
 /// Factors that differ by less are one.
 const APART: f64 = 1.35;
-/// Lengthscales to the nearest row, typically, beyond which all rows are alone.
-const ALONE: f64 = 2.5;
+/// Lengthscales to the nearest row, typically, beyond which all rows are isolated.
+const ISOLATED: f64 = 2.5;
 
 /// Standard deviations from which rows are alike beyond chance.
 const CLEAR: f64 = 4.0;
@@ -224,7 +224,7 @@ impl Screen<'_> {
                 factors.push(by);
             }
         }
-        let reach = nearest(&self.trial, &self.spreads) / (root * ALONE);
+        let reach = nearest(&self.trial, &self.spreads) / (root * ISOLATED);
         factors.retain(|by| *by == 1.0 || *by >= reach);
         for by in factors {
             let values = scaled(&self.trial.model, which, &from, &Factors::all(d, by));

@@ -237,7 +237,7 @@ impl Search<'_> {
         let other_domain = model.method.is_sparse() && takes_interdomain(&model, options);
         let learns = |param: &Param| !param.role().is_bulky() && !param.frozen && !param.given;
         let any = model.params().iter().any(|(_, param)| learns(param));
-        // where every value is known, trials tell `auto` alone something: what the bound misses
+        // where every value is known, trials inform only `auto`: of what the bound misses
         let pilots = options.pilot > 0 && !other_domain && (any || options.method == "auto");
         let judges = pilots && self.restart == 0;
         // the same method for every start

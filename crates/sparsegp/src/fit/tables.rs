@@ -102,7 +102,7 @@ impl Fitted {
         let latest = (0..x.nrows()).map(|i| x[(i, q)]).fold(f64::NEG_INFINITY, f64::max);
         (latest >= end).then(|| {
             format!(
-                "the holidays that the model knows end with {}, and `{}` goes on to {}: later days are predicted as days without \
+                "the holidays that the model knows end with {}, and `{}` continues to {}: later days are predicted as days without \
                  a holiday; fit with a calendar that holds the days to come",
                 date_text(end - 1.0),
                 column.name,

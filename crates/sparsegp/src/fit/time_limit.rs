@@ -21,7 +21,7 @@ pub(super) fn limited(
     if let Some(report) = &mut fitted.report {
         deadline.report(report);
         if deadline.ended() && options.checkpoint.is_some() {
-            report.stopped += ", and the same training goes on from its checkpoint";
+            report.stopped += ", and the same training resumes from its checkpoint";
         }
     }
     Ok(fitted)

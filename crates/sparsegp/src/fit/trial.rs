@@ -140,7 +140,7 @@ impl Trial {
         Some(q.second.value().chunks(n).map(mean).collect())
     }
 
-    /// Starts q anew.
+    /// Restarts q.
     fn forget(&mut self) {
         let (n, latents) = (self.data.x.nrows(), self.latents);
         if self.model.method.has_q() {

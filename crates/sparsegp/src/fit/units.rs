@@ -51,7 +51,7 @@ pub(super) fn from_data(
 ) -> Result<()> {
     let y = scaler.first_scale();
     let alike = scaler.y_scale.iter().enumerate().all(|(p, s)| *s == y || scaler.is_constant(p));
-    // latent functions that differ in kind have units of their own
+    // latent functions that differ in kind have different units
     let one_unit = alike && (y == 1.0 || latents == 1);
     let scale = |unit: &Option<Unit>| -> Option<Scale> {
         let unit = (*unit)?;

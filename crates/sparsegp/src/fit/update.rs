@@ -108,7 +108,7 @@ pub struct UpdateReport {
 
 /// Takes up new rows: q becomes what old and new rows say together (Bui, Nguyen & Turner 2017). Hyperparameters stay. The
 /// model is an `svgp` afterwards, whatever it was trained by, or an `svi` where its method has local variables: then the new rows'
-/// are in closed form. `watch` is told how many rows are done, and may end it; then nothing has
+/// are in closed form. `watch` receives how many rows are done, and may end it; then nothing has
 /// changed.
 ///
 /// # Errors
@@ -128,7 +128,7 @@ pub fn update(
     }
     if fitted.posterior.points().ncols() != fitted.posterior.inputs() {
         return Err(Error::Invalid(format!(
-            "taking up new rows has inducing points that are rows, and those of the kernel `{}` are not: fit it anew to all",
+            "taking up new rows has inducing points that are rows, and those of the kernel `{}` are not: refit it to all rows",
             fitted.model.kernel().name()
         )));
     }
@@ -254,7 +254,7 @@ impl Fitted {
             return Ok(());
         }
         Err(Error::Invalid(format!(
-            "taking up new rows is not known of draws, which `{}` has: fit it anew to all, or use a method without draws",
+            "taking up new rows is not known of draws, which `{}` has: refit it to all rows, or use a method without draws",
             self.model.method.name()
         )))
     }
@@ -296,7 +296,7 @@ impl<'a> State<'a> {
             return refuse("its latent functions are mixed");
         }
         if model.inducing.len() > 1 {
-            return refuse("each of its latent functions has inducing points of its own");
+            return refuse("each of its latent functions has its own inducing points");
         }
         let latents = posterior.latents();
         let z = model.inducing_points();
@@ -333,7 +333,7 @@ impl<'a> State<'a> {
             }
             kept.forget(options.forget);
         }
-        // rows as points are no number that anybody chose
+        // the number of rows as points is not one that anybody chose
         let usual = match of_rows(model, posterior) {
             true => z.nrows() + DEFAULT_INDUCING,
             false => z.nrows().max(DEFAULT_INDUCING),
@@ -390,7 +390,7 @@ impl<'a> State<'a> {
     /// Takes up a part: its bound, whether all settled, and sites that were held at 0.
     fn take(&mut self, part: &InMemory, options: &SolveOptions) -> Result<(f64, bool, usize)> {
         let (mut bound, mut settled, mut clipped) = (0.0, true, 0);
-        // what the rows that are kept add is no news
+        // what the rows that are kept add is not new
         if self.kept.count() > 0 {
             let none = cut(part, 0, 0);
             self.meet(&none, options, &mut |_, _, solved| {

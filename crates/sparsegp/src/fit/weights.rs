@@ -9,7 +9,8 @@ const USUAL: f64 = 10.0;
 /// What a warning about weights begins with.
 const BEGINNING: &str = "the weights of ";
 
-/// Says that weights sum to far fewer rows than there are, or to far more where they are no numbers of repeated rows.
+/// Says that weights sum to far fewer rows than there are, or to far more where they are not
+/// numbers of repeated rows.
 pub(super) fn odd(total: f64, rows: usize) -> Option<String> {
     let mean = total / rows as f64;
     let repeats = total.fract() == 0.0;

@@ -65,7 +65,7 @@ impl Fitted {
         self.scaler.unscale_x(at.as_mut())?;
         Err(Error::Invalid(format!(
             "`{}` is {} in one row, and {} rows up to {} have left the model, which knows what they say of later places only: leave \
-             such rows out, or fit anew and let the model keep more (`keep_rows`, 0 for all)",
+             such rows out, or fit a new model and let it keep more (`keep_rows`, 0 for all)",
             self.input_names.first().map_or("", String::as_str),
             self.place_text(at[(0, 0)]),
             past.rows,

@@ -24,7 +24,7 @@ pub fn regularised_gram(z: MatRef<'_, f64>, c: f64) -> Mat<f64> {
     r
 }
 
-/// Rows of a block, as a matrix of its own.
+/// Rows of a block, as a separate matrix.
 pub(super) fn rows_of(a: MatRef<'_, f64>, rows: &[usize]) -> Mat<f64> {
     Mat::from_fn(rows.len(), a.ncols(), |i, n| a[(rows[i], n)])
 }
@@ -138,7 +138,7 @@ pub fn free_energy(mean_phi: f64, log_determinants: &[f64]) -> f64 {
 }
 
 /// Returns the evidence lower bound −F + ½ r(1 + log 2π) of a free energy F whose covariance has rank r. It bounds
-/// log ∫e^{−φ} for r = D alone.
+/// log ∫e^{−φ} only for r = D.
 pub fn evidence_bound(free_energy: f64, rank: usize) -> f64 {
     -free_energy + 0.5 * rank as f64 * (1.0 + TAU.ln())
 }

@@ -1,5 +1,5 @@
-//! Gaussian flow: the flow of particles with positions that are drawn anew (Galy-Fajou, Perrone & Opper 2021,
-//! Algorithm 1; eq. 11 with ΓᵀΓ, K×K).
+//! Gaussian flow: the flow of particles with positions that are drawn again (Galy-Fajou, Perrone &
+//! Opper 2021, Algorithm 1; eq. 11 with ΓᵀΓ, K×K).
 //!
 //! With q = N(μ, ΓΓᵀ), draws E of K×S standard normal numbers and G the gradients at μ1ᵀ + ΓE,
 //!

@@ -26,8 +26,8 @@ pub enum Control {
     Free,
     /// η₂ is at most ½/‖Ψ − Π‖_F.
     Cap,
-    /// Moves are halved while they raise the free energy. For targets without noise alone, and for rules whose moves go
-    /// down: not for Adam's momentum, of which a half need not go down either.
+    /// Moves are halved while they raise the free energy. Only for targets without noise, and for
+    /// rules whose moves go down: not for Adam's momentum, of which a half need not go down either.
     Halve,
 }
 
@@ -44,8 +44,8 @@ pub struct GpfOptions {
     pub blocks: Blocks,
     /// How flows become moves; anything but [`Rule::Plain`] has a scale for every dimension.
     pub rule: Rule,
-    /// Whether mean and spread have optimisers of their own; else one sees both, and there is one rate η₁ = η₂. No
-    /// matter for [`Rule::Plain`].
+    /// Whether mean and spread have separate optimisers; else one sees both, and there is one rate
+    /// η₁ = η₂. No matter for [`Rule::Plain`].
     pub apart: bool,
     /// How rates change.
     pub schedule: Schedule,
@@ -82,7 +82,7 @@ pub struct Gpf {
     options: GpfOptions,
     /// Of both, or of the mean and of the spread.
     optimisers: Vec<FlowOptimiser>,
-    /// Values at the particles of the target that moved them, for [`Solver::advance_on`] alone.
+    /// Values at the particles of the target that moved them, only for [`Solver::advance_on`].
     evaluation: Option<Evaluation>,
     /// What the last move was multiplied by.
     scale: f64,

@@ -82,7 +82,7 @@ impl Rule {
     }
 }
 
-/// What has a scale of its own.
+/// What has its own scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// Every dimension: for particles.

@@ -132,7 +132,8 @@ impl Particles {
     }
 
     /// Returns m + ZΞ/√N (D×S) for Ξ of N×S: one scalar for every particle and draw, which all dimensions share
-    /// (Galy-Fajou, Perrone & Opper 2021, eq. 16, where a vector in place of the scalar would leave diag C alone).
+    /// (Galy-Fajou, Perrone & Opper 2021, eq. 16, where a vector in place of the scalar would leave
+    /// only diag C).
     ///
     /// # Errors
     /// [`Error::Shape`] if Ξ has not N rows.
@@ -152,7 +153,7 @@ impl Particles {
     }
 
     /// Checks that the particles are affinely independent in every block, as far as their number allows: what depends
-    /// on others at the start depends on them for ever.
+    /// on others at the start depends on them forever.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] if they are not, [`Error::Invalid`] for blocks that do not fit.

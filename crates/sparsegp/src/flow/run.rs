@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 /// Whatever approximates a [`Target`] step by step.
 pub trait Solver: Clone {
-    /// Makes step `step` = 0, 1, …. Draws depend on the solver's seed and the step alone.
+    /// Makes step `step` = 0, 1, …. Draws depend only on the solver's seed and the step.
     ///
     /// # Errors
     /// [`Error::NonFinite`] and [`Error::NotPositiveDefinite`] where the state has gone too far; after them the state
@@ -26,8 +26,8 @@ pub trait Solver: Clone {
     /// Tells whether every number of the state is finite.
     fn is_finite(&self) -> bool;
 
-    /// Checks that the state, from which step `step` would go on, has a finite evaluation: the target sees the rows that
-    /// it has.
+    /// Checks that the state, from which step `step` would continue, has a finite evaluation: the
+    /// target sees the rows that it has.
     ///
     /// # Errors
     /// As for [`Solver::advance`].
@@ -145,7 +145,7 @@ pub fn run(
 
 /// How [`guarded`] moves a state and looks at it.
 pub(super) trait Guarded<S> {
-    /// Makes a step; all but the first go on from the one before.
+    /// Makes a step; all but the first continue from the one before.
     fn advance(&mut self, state: &mut S, step: usize) -> Result<Progress>;
 
     /// Tells whether every number of the state is finite.
@@ -155,7 +155,7 @@ pub(super) trait Guarded<S> {
     fn check(&mut self, state: &S, step: usize) -> Result<()>;
 }
 
-/// A target that no one else has while a solver goes on.
+/// A target that no one else has while a solver runs.
 struct Alone<'a>(&'a mut dyn Target);
 
 impl<S: Solver> Guarded<S> for Alone<'_> {

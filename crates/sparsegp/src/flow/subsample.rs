@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::rng::{permutation, stream};
 
 /// All of N rows, or B of them in every step: in shuffled epochs, each row once in an epoch. Batches differ by one
-/// row at most, and depend on seed and step alone.
+/// row at most, and depend only on seed and step.
 #[derive(Clone, Debug)]
 pub struct Subsample {
     population: usize,

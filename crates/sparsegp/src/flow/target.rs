@@ -35,7 +35,7 @@ pub trait Target {
     fn hessian_times(&mut self, x: &[f64], v: MatRef<'_, f64>, out: MatMut<'_, f64>) -> Result<()> {
         let _ = (x, v, out);
         Err(Error::Invalid(
-            "this target knows no second derivatives: take a method that needs gradients alone, \
+            "this target knows no second derivatives: take a method that needs only gradients, \
              such as the reparameterised form of `Iblr`"
                 .into(),
         ))

@@ -89,7 +89,7 @@ impl LSpace {
         if let Some(root) = out.root {
             self.pull_root(kappa, phi_alpha, gram, root);
         }
-        // λ̄ from what K̃ gets, then what Kuu alone gets
+        // λ̄ from what K̃ gets, then what only Kuu gets
         let [_, a, _] = &mut self.small;
         self.root.times(self.mean.as_ref(), a);
         if plain {

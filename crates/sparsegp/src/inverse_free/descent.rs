@@ -79,7 +79,7 @@ pub(super) struct Descent<T> {
     trial: Look<T>,
     /// L after a step.
     moved: Mat<T>,
-    /// W = Φ(E), for the line search alone.
+    /// W = Φ(E), only for the line search.
     direction: Mat<T>,
     vector: Vec<f64>,
     /// Of power iterations; factors of columns.

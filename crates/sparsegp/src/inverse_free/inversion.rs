@@ -1,7 +1,7 @@
 //! Inversion by products: a lower-triangular L with LLᵀ ≈ K̃⁻¹.
 //!
 //! ℓ(L) = KL[N(0, LLᵀ) ‖ N(0, K̃⁻¹)] = ½ (tr H − log|K̃| − M) − Σ log Lⱼⱼ with H = LᵀK̃L is strictly convex in
-//! L, and its natural gradient needs products alone (Cortinovis et al., Proposition 1):
+//! L, and its natural gradient needs only products (Cortinovis et al., Proposition 1):
 //!
 //! ```text
 //! E = H − I      W = Φ(E), the lower triangle of E with halved diagonal      L ← L − γ L W
@@ -41,7 +41,7 @@ pub struct Solved {
     pub residual: f64,
     /// Why it ended.
     pub stopped: Stopped,
-    /// Whether L was started anew from the scaled identity.
+    /// Whether L was restarted from the scaled identity.
     pub restarted: bool,
     /// How often a step was halved.
     pub halvings: usize,

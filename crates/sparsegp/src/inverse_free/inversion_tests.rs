@@ -267,7 +267,7 @@ fn single_precision_stalls_where_it_is_said_to() {
         let mut l = Mat::new();
         let solved = Inversion::default().solve(k.as_ref(), &mut l, &single, None).unwrap();
         assert!(solved.stopped == Stopped::Stall && solved.steps < 40, "{noise}: {solved:?}");
-        // what is told is of double precision, and small as rounding allows
+        // the reported residual is of double precision, and as small as rounding allows
         let exact = Inversion::default().look(k.as_ref(), l.as_ref());
         assert_eq!(solved.residual, exact);
         let floor = crate::linalg::SINGLE_ROUNDING * condition;

@@ -10,8 +10,9 @@
 //! C = 2T − TK̃T ⪯ K̃⁻¹        v = k(x, x) − kᵀCk        log|K̃| ≤ tr(K̃T) − M − log|T|
 //! ```
 //!
-//! so that variances and KL divergence have bounds by products alone, tight where T = K̃⁻¹. Natural-gradient
-//! steps keep L near that ([`Inversion`]). All is evaluated *in L-space* ([`LSpace`]): with
+//! so that variances and KL divergence have bounds by products only, tight where T = K̃⁻¹.
+//! Natural-gradient steps keep L near that ([`Inversion`]). All is evaluated *in L-space*
+//! ([`LSpace`]): with
 //!
 //! ```text
 //! φ = Lᵀk      E = LᵀK̃L − I      J = LᵀΛL      w̃ = Lᵀm̃      ã = (I − E)w̃      a = Lã

@@ -16,7 +16,7 @@ pub enum Schedule {
     /// The same in every step. 1 suffices while Z stays where it is (Cortinovis et al., §3.4).
     Constant(f64),
     /// γᵢ = exp(log γ₀ + (log γ₁ − log γ₀) i/(n − 1)) for i < n, then γ₁ (Salimbeni, Eleftheriadis &
-    /// Hensman 2018). The count starts anew for every matrix.
+    /// Hensman 2018). The count restarts for every matrix.
     LogLinear {
         /// γ₀.
         first: f64,
@@ -59,7 +59,7 @@ pub struct SolverOptions {
     pub most: usize,
     /// Whether to stop where a unit step from r < 0.1 does not halve r: what is left is rounding.
     pub stall: bool,
-    /// Residual above which L starts anew from the scaled identity.
+    /// Residual above which L restarts from the scaled identity.
     pub restart_above: f64,
     /// What the products of the steps are made in. The E that is left is of double precision in any case, so that
     /// bound and gradients are those of the L that is left, whatever it is. In single precision the residual goes

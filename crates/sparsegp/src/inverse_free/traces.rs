@@ -48,13 +48,13 @@ impl Traces {
     }
 }
 
-/// Independent signs, M×p, that depend on the seed and the number of the evaluation alone.
+/// Independent signs, M×p, that depend only on the seed and the number of the evaluation.
 pub fn probes(size: usize, count: usize, seed: u64, evaluation: u64, out: &mut Mat<f64>) {
     crate::linalg::sized(out, size, count);
     if count == 0 {
         return;
     }
-    // the name `probes/…` without memory of its own: this is done in every step
+    // the name `probes/…` without allocating: this is done in every step
     let mut name = *b"probes/....................";
     let mut rest = evaluation;
     for digit in name[7..].iter_mut().rev() {

@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The paper leaves log|I + E|, an inverse in kind. Where ‖E‖₂ ≤ ½, −log(1 + λ) ≤ −λ + cλ² for every eigenvalue,
-//! c = 4 log 2 − 2, and −tr E + (1 + c)‖E‖² takes its place ([`LogDet::Series`]): products alone.
+//! c = 4 log 2 − 2, and −tr E + (1 + c)‖E‖² takes its place ([`LogDet::Series`]): products only.
 //!
 //! **Refinement.** With L held fixed the gradient in Kuu is wrong even at LLᵀ = Kuu⁻¹: the same defect as that of
 //! the naive preconditioner of R-SVGP. The bound is therefore evaluated at L̂ = L(I − Φ(LᵀKuuL − I)), one implicit

@@ -88,8 +88,8 @@ impl<O: Operation> Composite<O> {
         (moved > 1).then(|| Box::new(all) as Box<dyn Kernel>)
     }
 
-    /// Equal children would have equal slopes, and stay equal for ever: each starts with lengthscales [`APART`] times
-    /// shorter than the one before it, where they are not given.
+    /// Equal children would have equal slopes, and stay equal forever: each starts with
+    /// lengthscales [`APART`] times shorter than the one before it, where they are not given.
     fn part_equals(&mut self) {
         let shown: Vec<String> = self.children.iter().map(|c| c.to_json().to_string()).collect();
         for (index, child) in self.children.iter_mut().enumerate() {
@@ -136,8 +136,8 @@ impl<O: Operation> Kernel for Composite<O> {
         mut out: MatMut<f64>,
         tape: &mut Tape,
     ) {
-        // the children's values go on the tape above the children's own records, so that all of
-        // them are at hand before the first child is pulled back
+        // the children's values are put on the tape above the children's own records, so that all
+        // of them are at hand before the first child is pulled back
         let mut values: Vec<Mat<f64>> = Vec::with_capacity(self.children.len());
         for (index, child) in self.children.iter().enumerate() {
             let mut k = tape.buffer(out.nrows(), out.ncols());

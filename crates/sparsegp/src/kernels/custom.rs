@@ -1,4 +1,4 @@
-//! Stationary kernels that are given by their κ(ϱ²) alone.
+//! Stationary kernels that are given only by their κ(ϱ²).
 //!
 //! A type implements [`Kappa`]; [`Custom`] makes a [`Correlation`] of it, with derivatives by dual
 //! numbers, and [`super::radial::Radial`] a kernel of that: variance, lengthscales, active columns and all.
@@ -34,7 +34,7 @@
 //! # Ok::<(), sparsegp::Error>(())
 //! ```
 //!
-//! Where κ has no numbers of its own and its slope is known, a [`super::radial::Profile`] is less to write
+//! Where κ has no parameters and its slope is known, a [`super::radial::Profile`] is less to write
 //! and faster.
 
 use super::radial::Correlation;

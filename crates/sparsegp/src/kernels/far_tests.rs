@@ -12,7 +12,7 @@ fn bounded_kernels_are_numbers_at_rows_whose_squares_overflow() {
     let far = [1e160, -3e200, 1e300, 1.7e308];
     let x = Mat::from_fn(4, 3, |i, q| if q == i % 3 { far[i] } else { 0.3 });
     let bounded = |s: &&&str| {
-        // of images each has a variance of its own
+        // each image has its own variance
         let grows =
             ["linear", "polynomial", "order=1", "order=2", "coregion", "changepoints", "conv"];
         !grows.iter().any(|name| s.contains(name))
@@ -40,7 +40,7 @@ fn bounded_kernels_are_numbers_at_rows_whose_squares_overflow() {
     assert!(tried > 15, "{tried}");
 }
 
-/// The arc-cosine kernel of order 0 depends on directions alone once rows are long.
+/// The arc-cosine kernel of order 0 depends only on directions once rows are long.
 #[test]
 fn angles_do_not_depend_on_how_far_a_row_is() {
     let k = parse(

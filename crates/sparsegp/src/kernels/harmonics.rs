@@ -40,8 +40,8 @@ impl Waves {
         Self { t, r, total, harmonics }
     }
 
-    /// Nats by which so many cycles over the range explain the targets better than a parabola alone, with Gaussian noise
-    /// of the best variance: ½n log(RSS₀/RSS).
+    /// Nats by which so many cycles over the range explain the targets better than only a parabola,
+    /// with Gaussian noise of the best variance: ½n log(RSS₀/RSS).
     pub fn explained(&self, cycles: f64) -> f64 {
         -0.5 * self.t.len() as f64 * (1.0 - self.part(cycles)).max(LEAST_NOISE).ln()
     }

@@ -150,8 +150,8 @@ fn periodic_kernels_repeat() {
     }
 }
 
-/// Sums of absolute sines are no distance: with two inputs a covariance of GPflow's form has a negative
-/// eigenvalue where ours has none.
+/// Sums of absolute sines are not a distance: with two inputs a covariance of GPflow's form has a
+/// negative eigenvalue where ours has none.
 #[test]
 fn only_circles_are_positive_definite_with_two_inputs() {
     let x = Mat::from_fn(64, 2, |i, q| if q == 0 { (i % 8) as f64 } else { (i / 8) as f64 } / 8.0);

@@ -2,8 +2,9 @@
 //!
 //! A [`Kernel`] fills blocks of covariances and pulls cotangents back to its hyperparameters and to
 //! both inputs. To add one: one file (for a stationary kernel only a [`radial::Profile`]) and one
-//! line in [`REGISTRY`]. For kernels of other crates there are [`custom`] (stationary, by κ alone) and [`general`] (any, by values);
-//! [`register`] gives them a name in specifications and model files.
+//! line in [`REGISTRY`]. For kernels of other crates there are [`custom`] (stationary, by κ only)
+//! and [`general`] (any, by values); [`register`] gives them a name in specifications and model
+//! files.
 
 pub mod additive;
 pub mod arccosine;
@@ -166,14 +167,14 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     fn diag_vjp(&self, x: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>);
 
     /// Unit of every number among the hyperparameters, in the order of [`Kernel::params`]; `None`
-    /// where a number serves several input columns and so has no unit of its own.
+    /// where a number serves several input columns and so has no single unit.
     fn units(&self) -> Vec<Option<Unit>> {
         vec![None; self.num_params()]
     }
 
     /// Raises `relevance[q]` to at least 1/ℓ for every input column q that the kernel sees at
-    /// lengthscale ℓ: how finely the function may vary along it. Kernels without a lengthscale leave
-    /// it alone.
+    /// lengthscale ℓ: how finely the function may vary along it. Kernels without a lengthscale do
+    /// not change it.
     fn relevance(&self, relevance: &mut [f64]) {
         let _ = relevance;
     }
@@ -241,7 +242,7 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     }
 
     /// Inducing variables of another domain than the inputs, which the kernel takes in their place wherever rows have as many
-    /// columns as they, such as patches for images; `None` for a kernel that knows inputs alone.
+    /// columns as they, such as patches for images; `None` for a kernel that knows only inputs.
     fn interdomain(&self) -> Option<Interdomain> {
         None
     }
@@ -283,8 +284,8 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         vec![Term { name: terms::name(&self.to_json(), names), kernel: self.clone_box() }]
     }
 
-    /// The kernel as a function of distances that somebody else measures; `None` if it is no such
-    /// function.
+    /// The kernel as a function of distances that somebody else measures; `None` if it is not such
+    /// a function.
     fn into_stationary(self: Box<Self>) -> Option<Box<dyn radial::Stationary>> {
         None
     }

@@ -24,7 +24,8 @@ const FALSE_ALARM: f64 = 0.01;
 const PEAKS: usize = 6;
 /// Nats by which a multiple of a period must explain the targets better than the period itself, which it contains.
 const BETTER: f64 = 10.0;
-/// The same for the part of the sum of squares, as a part of it: slow changes that do not repeat are no fundamental.
+/// The same for the part of the sum of squares, as a part of it: slow changes that do not repeat
+/// are not a fundamental.
 const LARGER: f64 = 0.05;
 
 /// The period that explains most of the targets (N×P, NaN where missing) over the places `x`, beside a parabola. `None` where
@@ -32,9 +33,10 @@ const LARGER: f64 = 0.05;
 ///
 /// Peaks are those of the generalised Lomb–Scargle periodogram (Zechmeister & Kürster 2009, Eq. 5), as a part of the sum of
 /// squares and averaged over the targets, in two bands of frequencies ([`cycles`]). The highest of them are compared by
-/// the likelihood of a wave with so many `harmonics` (1 for a wave alone), at its best nearby frequency: the logarithm of
-/// the number of frequencies in a band is what a peak of it must make up for. With harmonics the double and the threefold
-/// of the best period are tried too, for signals whose fundamental is weak.
+/// the likelihood of a wave with so many `harmonics` (1 for a plain wave), at its best nearby
+/// frequency: the logarithm of the number of frequencies in a band is what a peak of it must make
+/// up for. With harmonics the double and the threefold of the best period are tried too, for
+/// signals whose fundamental is weak.
 pub fn strongest_period(x: &[f64], y: MatRef<f64>, harmonics: usize) -> Option<f64> {
     periods(x, y, harmonics)?.into_iter().next()
 }
@@ -299,8 +301,8 @@ mod tests {
         }
     }
 
-    /// A signal whose second harmonic is the stronger one repeats with its fundamental; a wave alone is no harmonic of a
-    /// slower one.
+    /// A signal whose second harmonic is the stronger one repeats with its fundamental; a plain
+    /// wave is not a harmonic of a slower one.
     #[test]
     fn the_fundamental_is_found_below_a_stronger_harmonic() {
         for seed in 1..9 {

@@ -103,7 +103,7 @@ mod tests {
 
     /// Equal terms of a sum look for a period each: the second in what the first leaves.
     #[test]
-    fn terms_of_a_sum_start_at_periods_of_their_own() {
+    fn terms_of_a_sum_start_at_different_periods() {
         let generator = &mut rng::stream(2, "two periods");
         let x = Mat::from_fn(700, 1, |i, _| i as f64);
         let y = Mat::from_fn(700, 1, |i, _| {

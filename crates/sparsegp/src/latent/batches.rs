@@ -63,7 +63,7 @@ impl GplvmBatches {
         // linear in the pooled number is a sum over rows
         if pooling == Pooling::Total && options.method != "titsias2009" {
             return Err(Error::Invalid(format!(
-                "the bound `{}` is no sum over rows and takes no minibatches: use `titsias2025` or `titsias2009`",
+                "the bound `{}` is not a sum over rows and takes no minibatches: use `titsias2025` or `titsias2009`",
                 options.method
             )));
         }
@@ -267,14 +267,14 @@ pub(super) fn train(
             set_free_values(|v| visit_mut(&mut model, v), adam.x());
             all.put(rows, &held);
             sum += -taken.value;
-            let goes_on = watch(GplvmProgress {
+            let continues = watch(GplvmProgress {
                 restart: options.restarts - 1,
                 iteration: step,
                 bound: sum / (at + 1) as f64,
                 gradient: taken.gradient_norm,
                 epoch: Some(epoch),
             });
-            if !goes_on {
+            if !continues {
                 break 'epochs;
             }
         }

@@ -185,7 +185,7 @@ fn batches_that_are_not_possible_are_refused() {
         fit_gplvm(y.as_ref(), &own).unwrap_err().to_string()
     };
     let few = GplvmBatches { rows: 10, ..GplvmBatches::default() };
-    assert!(refused("spherical", few.clone()).contains("`spherical` is no sum over rows"));
+    assert!(refused("spherical", few.clone()).contains("`spherical` is not a sum over rows"));
     let text = refused("titsias2025", GplvmBatches { epochs: 0, ..few.clone() });
     assert!(text.contains("at least one row"), "{text}");
     let text = refused("titsias2025", GplvmBatches { learning_rate: -1.0, ..few.clone() });

@@ -51,8 +51,9 @@ impl std::fmt::Debug for Setting<'_> {
 pub(super) struct Shared {
     /// L_B.
     pub(super) factor: Cholesky,
-    /// K⁻¹ − R⁻¹ = L⁻ᵀ(I − B⁻¹)L⁻¹ with R = K + Ψ₂/σ², M×M: what the rows tell of u. Small where both terms are large.
-    pub(super) told: Mat<f64>,
+    /// K⁻¹ − R⁻¹ = L⁻ᵀ(I − B⁻¹)L⁻¹ with R = K + Ψ₂/σ², M×M: how the rows reduce variances. Small
+    /// where both terms are large.
+    pub(super) reduction: Mat<f64>,
     /// I − B⁻¹.
     shrinkage: Mat<f64>,
     /// Ψ₂.
@@ -153,7 +154,8 @@ impl<'a> Bound<'a> {
     ///
     /// # Errors
     /// [`Error::Shape`] for sizes that do not fit; [`Error::Invalid`] for a kernel without expectations in closed form;
-    /// [`Error::NotPositiveDefinite`] for points too close, and [`Error::NonFinite`] where the bound is no number.
+    /// [`Error::NotPositiveDefinite`] for points too close, and [`Error::NonFinite`] where the
+    /// bound is not a number.
     pub fn new(setting: Setting<'a>, x: Uncertain<'a>, targets: &'a Targets) -> Result<Self> {
         if x.mean.nrows() != targets.rows() {
             let (expected, found) =
@@ -237,11 +239,11 @@ impl<'a> Bound<'a> {
                         if i == j { 1.0 - inverse[(i, i)] } else { -inverse[(i, j)] }
                     },
                 );
-            let told = sandwich_inverse(l, shrinkage.clone(), par_for(m));
-            let mut e = &told * Scale(0.5 * p);
+            let reduction = sandwich_inverse(l, shrinkage.clone(), par_for(m));
+            let mut e = &reduction * Scale(0.5 * p);
             gemm(e.as_mut(), Accum::Add, c.as_ref(), c.transpose(), -0.5, par_for(m));
             symmetrise(e.as_mut());
-            self.shared.push(Shared { factor, told, shrinkage, psi2, e });
+            self.shared.push(Shared { factor, reduction, shrinkage, psi2, e });
         }
         let (penalty, slopes, by_noise) = self.penalty();
         (self.slopes, self.penalty_by_noise) = (slopes, by_noise);
@@ -375,7 +377,7 @@ impl<'a> Bound<'a> {
         })
     }
 
-    /// Slopes of F: of the part of the data alone.
+    /// Slopes of F: only of the part of the data.
     ///
     /// # Errors
     /// None that inputs can cause.

@@ -142,7 +142,8 @@ fn known_inputs_have_the_bounds_of_regression() {
         let known = model.evaluate(&Cpu::default(), &data).unwrap();
         near(bound.data(), known.value, 1e-10, spec);
         assert_eq!(bound.negative(), 0);
-        // hyperparameters, noise and points; inputs that are known have slopes of the data part alone
+        // hyperparameters, noise and points; inputs that are known have slopes of only the data
+        // part
         let mut gradient = known.gradient;
         let own_slopes = bound.data_gradient().unwrap();
         let parts = model.parts_of(&mut gradient);

@@ -95,7 +95,7 @@ impl<'a> Places<'a> {
         let mut gram = Mat::zeros(m, m);
         for known in &posterior.known {
             let count = y.iter().filter(|(p, _)| known.columns.contains(p)).count();
-            gram -= &known.told * faer::Scale(count as f64);
+            gram -= &known.reduction * faer::Scale(count as f64);
         }
         let mut right = Mat::zeros(m, 1);
         for (p, y) in y {

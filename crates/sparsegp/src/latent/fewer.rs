@@ -23,7 +23,8 @@ const STARTS: usize = 2;
 const LONG: f64 = 300.0;
 
 /// Trains maps of 1, 2, … dimensions, each from the one before and from principal components, and of as many as are asked
-/// for from the one before alone; none where the kernel cannot be carried over. `watch` ends it by false.
+/// for from only the one before; none where the kernel cannot be carried over. `watch` ends it by
+/// false.
 pub(super) fn grown(
     targets: &Targets,
     options: &GplvmOptions,
@@ -31,7 +32,7 @@ pub(super) fn grown(
     watch: &mut dyn FnMut(&Gplvm, usize, &Step) -> bool,
 ) -> Result<Option<(Gplvm, f64, Lbfgs)>> {
     let how = (&options.lbfgs, options.iterations);
-    let mut goes_on = true;
+    let mut continues = true;
     let mut best: Option<(Gplvm, f64, Lbfgs)> = None;
     for dimensions in 1..=options.dimensions {
         let own = GplvmOptions { dimensions, ..options.clone() };
@@ -48,12 +49,12 @@ pub(super) fn grown(
             }
         }
         for model in starts {
-            if !goes_on {
+            if !continues {
                 return Ok(None);
             }
             let mut watched = |model: &Gplvm, iteration: usize, step: &Step| {
-                goes_on = watch(model, iteration, step);
-                goes_on
+                continues = watch(model, iteration, step);
+                continues
             };
             match train(model, targets, how, &mut watched) {
                 Ok(found) if best.as_ref().is_none_or(|(_, least, _)| found.1 > *least) => {

@@ -151,7 +151,7 @@ pub struct FittedGplvm {
 }
 
 /// Nats a row below which a dimension says nothing.
-const TOLD: f64 = 0.01;
+const LEAST_INFORMATION: f64 = 0.01;
 
 /// Least and largest part of the targets' variance that noise starts with.
 const NOISE: [f64; 2] = [0.01, 0.5];
@@ -169,7 +169,7 @@ fn units(y: MatRef<f64>, each: bool) -> Result<(Vec<f64>, Vec<f64>)> {
         squares += square;
         count += known;
         centre.push(mean);
-        // by rounding alone is not at all
+        // variation only by rounding counts as none
         let size = values().fold(0.0_f64, |most, v| most.max(v.abs()));
         let deviation = (square / known).sqrt();
         own.push(if deviation > 1e-13 * size { deviation } else { 0.0 });
@@ -229,12 +229,12 @@ pub fn fit_gplvm_watched(
             batches.check(options, term.pooling())?;
             let rows = batches.first_rows(scaled.as_ref(), options.seed);
             let some = Targets::new(rows_of(scaled.as_ref(), &rows).as_ref())?;
-            let (of_some, mut goes_on) = (unit(&some), true);
+            let (of_some, mut continues) = (unit(&some), true);
             let (first, _, _, restarts) = trainings(&some, options, term, &mut |at| {
-                goes_on = watch(GplvmProgress { bound: at.bound - of_some, ..at });
-                goes_on
+                continues = watch(GplvmProgress { bound: at.bound - of_some, ..at });
+                continues
             })?;
-            let epochs = if goes_on { batches.epochs } else { 0 };
+            let epochs = if continues { batches.epochs } else { 0 };
             let how = GplvmBatches { epochs, ..batches.clone() };
             let rows = (scaled.as_ref(), &targets);
             let mut watched =
@@ -272,17 +272,17 @@ fn trainings(
 ) -> Result<(Gplvm, f64, Status, Vec<f64>)> {
     let mut best: Option<(Gplvm, f64, Status)> = None;
     let (mut restarts, mut failure) = (Vec::new(), None);
-    let mut goes_on = true;
+    let mut continues = true;
     for restart in 0..options.restarts {
-        if !goes_on {
+        if !continues {
             break;
         }
         let model = started(targets, options, term, restart)?;
         let mut watched = |_: &Gplvm, iteration, step: &Step| {
             let (bound, gradient) = (-step.value, step.gradient_norm);
             let at = GplvmProgress { restart, iteration, bound, gradient, epoch: None };
-            goes_on = watch(at);
-            goes_on
+            continues = watch(at);
+            continues
         };
         let how = (&options.lbfgs, options.iterations);
         match train(model, targets, how, &mut watched) {
@@ -302,7 +302,7 @@ fn trainings(
     }
     // several trainings were asked for: one more has the best of fewer dimensions for its start
     let several = options.restarts > 1 && options.dimensions > 1;
-    if goes_on && several && options.start == LatentStart::Pca {
+    if continues && several && options.start == LatentStart::Pca {
         let mut watched = |_: &Gplvm, iteration, step: &Step| {
             let (bound, gradient) = (-step.value, step.gradient_norm);
             let restart = options.restarts;
@@ -401,15 +401,15 @@ impl FittedGplvm {
     pub fn relevance(&self) -> Vec<f64> {
         let mut all = self.posterior.slope_variances();
         all.iter_mut()
-            .zip(self.told())
-            .filter(|(_, told)| *told < TOLD)
+            .zip(self.information())
+            .filter(|(_, information)| *information < LEAST_INFORMATION)
             .for_each(|(v, _)| *v = 0.0);
         let largest = all.iter().fold(f64::MIN_POSITIVE, |m, v| m.max(*v));
         all.iter().map(|v| v / largest).collect()
     }
 
     /// Nats that the places of a row say in the mean, KL(q(x) ‖ p(x)) of every dimension.
-    fn told(&self) -> Vec<f64> {
+    fn information(&self) -> Vec<f64> {
         let (mean, variance) = (&self.model.mean, &self.model.variance);
         let q = self.posterior.slope_variances().len();
         let n = mean.len() / q.max(1);

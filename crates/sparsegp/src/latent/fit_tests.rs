@@ -138,7 +138,7 @@ fn a_linear_kernel_finds_the_rank() {
 }
 
 #[test]
-fn units_shift_the_bound_alone() {
+fn units_shift_only_the_bound() {
     let (_, y) = curve(40, 4, 0);
     let of = |factor: f64| {
         let y = Mat::from_fn(40, 4, |i, j| factor * y[(i, j)] + 7.0);
@@ -215,7 +215,7 @@ fn a_search_that_stalls_has_not_converged() {
     (0..6).filter(off).for_each(|i| assert!(!short.converged[i], "{i}"));
 }
 
-/// So far away that the kernel is no number: neither is a variance.
+/// So far away that the kernel is not a number: neither is a variance.
 #[test]
 fn variances_that_are_not_known_are_not_0() {
     let (n, q) = (8, 1);
@@ -334,7 +334,7 @@ fn the_bound_of_a_row_has_the_slopes_of_differences() {
 }
 
 #[test]
-fn a_training_ends_when_it_is_told_to() {
+fn a_training_ends_when_asked_to() {
     let (_, y) = curve(30, 4, 0);
     let two = GplvmOptions { restarts: 2, ..options() };
     let mut seen = Vec::new();

@@ -127,7 +127,7 @@ impl Global {
     /// The bound by rows with this weight, and its slopes by the constrained numbers of kernel, noise and points.
     ///
     /// # Errors
-    /// As for [`Global::posterior`]; [`Error::NonFinite`] where the bound is no number.
+    /// As for [`Global::posterior`]; [`Error::NonFinite`] where the bound is not a number.
     pub(super) fn evaluate(
         &self,
         model: &Gplvm,

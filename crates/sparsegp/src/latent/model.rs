@@ -86,7 +86,7 @@ pub trait Trainable {
     /// As for [`Bound::new`].
     fn evaluate(&self, targets: &Targets) -> Result<(f64, Vec<f64>)>;
 
-    /// The bound alone.
+    /// Only the bound.
     ///
     /// # Errors
     /// As for [`Bound::new`].
@@ -151,7 +151,7 @@ impl<T: Trainable> Objective for Training<'_, T> {
     }
 }
 
-/// A matrix of its own from a view.
+/// An owned matrix from a view.
 pub(super) fn owned(a: MatRef<f64>) -> Mat<f64> {
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)])
 }

@@ -18,8 +18,8 @@ pub(super) struct Known {
     pub columns: Vec<usize>,
     /// L_B.
     pub factor: Cholesky,
-    /// K⁻¹ − R⁻¹ with R = K + Ψ₂/σ².
-    pub told: Mat<f64>,
+    /// K⁻¹ − R⁻¹ with R = K + Ψ₂/σ²: how the rows reduce variances.
+    pub reduction: Mat<f64>,
 }
 
 /// The best q(u) of a bound, on its own: for predictions, and for new rows ([`Posterior::embed`]).
@@ -57,7 +57,7 @@ impl Bound<'_> {
         let known = both.map(|(shared, group)| Known {
             columns: group.columns.clone(),
             factor: shared.factor.clone(),
-            told: shared.told.clone(),
+            reduction: shared.reduction.clone(),
         });
         Posterior {
             kernel: self.setting().kernel.clone_box(),
@@ -116,8 +116,8 @@ impl Posterior {
         let group = |(columns, own): (Vec<usize>, Cholesky)| {
             let mut shrinkage = own.inverse() * Scale(-1.0);
             (0..m).for_each(|i| shrinkage[(i, i)] += 1.0);
-            let told = sandwich_inverse(factor.l.as_ref(), shrinkage, par_for(m));
-            Known { columns, factor: own, told }
+            let reduction = sandwich_inverse(factor.l.as_ref(), shrinkage, par_for(m));
+            Known { columns, factor: own, reduction }
         };
         Ok(Self {
             kernel: model.kernel.clone_box(),
@@ -134,7 +134,7 @@ impl Posterior {
     /// Σ (bbᵀ + R⁻¹ − K⁻¹) over the columns of every group, M×M each.
     pub(super) fn grams(&self) -> Vec<Mat<f64>> {
         let of = |known: &Known| {
-            let mut gram = &known.told * Scale(-(known.columns.len() as f64));
+            let mut gram = &known.reduction * Scale(-(known.columns.len() as f64));
             let columns = &known.columns;
             let b = Mat::from_fn(self.b.nrows(), columns.len(), |i, j| self.b[(i, columns[j])]);
             gemm(gram.as_mut(), Accum::Add, b.as_ref(), b.transpose(), 1.0, par_for(b.nrows()));
@@ -164,7 +164,8 @@ impl Posterior {
     }
 
     /// Means and variances of the latent functions at inputs N(μ, S) (N×Q), N×P each; S = 0 for inputs that are known. Under uncertain
-    /// inputs these are the moments of a distribution that is no Gaussian (Titsias & Lawrence 2010):
+    /// inputs these are the moments of a distribution that is not Gaussian (Titsias & Lawrence
+    /// 2010):
     ///
     /// ```text
     /// ⟨f⟩ = ψ₁b      var f = ψ₀ − tr (K⁻¹ − R⁻¹)ψ₂ + bᵀψ₂b − ⟨f⟩²
@@ -188,16 +189,16 @@ impl Posterior {
         let psi0 = self.psi.psi0(x)?;
         let none = Mat::zeros(n, 0);
         let mut variance = Mat::zeros(n, self.columns());
-        let told = |p: usize| {
+        let reduction = |p: usize| {
             let own = self.known.iter().find(|known| known.columns.contains(&p));
-            own.map(|known| &known.told)
+            own.map(|known| &known.reduction)
         };
         for from in (0..self.columns()).step_by(COLUMNS) {
             let columns = from..self.columns().min(from + COLUMNS);
             let matrix = |p: usize| {
-                let (told, b) = (told(p), self.b.col_as_slice(p));
+                let (reduction, b) = (reduction(p), self.b.col_as_slice(p));
                 Mat::from_fn(b.len(), b.len(), |i, j| {
-                    b[i] * b[j] - told.map_or(0.0, |told| told[(i, j)])
+                    b[i] * b[j] - reduction.map_or(0.0, |reduction| reduction[(i, j)])
                 })
             };
             let against: Vec<Mat<f64>> = columns.clone().map(matrix).collect();

@@ -57,7 +57,7 @@ pub(super) fn random(n: usize, q: usize, seed: u64, restart: usize) -> Mat<f64> 
     out
 }
 
-/// Below this part of the largest, a component has no direction of its own.
+/// Below this part of the largest, a component has no direction.
 const LEAST: f64 = 1e-10;
 
 /// The first Q principal components of centred targets (N×P, 0 where missing), each of unit variance; components that the targets do not

@@ -15,7 +15,7 @@
 //! a = g + 2γtω                        λ = 2γω               ω | f ~ π_φ(ω | h) ∝ e^{−h²ω} π_φ(ω)
 //! ```
 //!
-//! # A likelihood of one's own
+//! # Defining a likelihood
 //!
 //! From log φ, real and complex, follow the density, coordinate ascent, stochastic steps and exact draws. φ is
 //! admitted by [`crate::distributions::mixing::check`].

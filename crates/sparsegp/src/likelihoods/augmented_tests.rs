@@ -174,7 +174,7 @@ fn it_is_a_bound_that_is_tight_without_variance() {
                 let expected = call(&*l, m, |slopes| l.expect(t, m, v, slopes)).value;
                 let found = bound(&*l, t, m, v).value;
                 let tight = l.name() == "gaussian";
-                // rules of 20 points have an error of their own
+                // rules of 20 points are not exact
                 let rule = if tight { 1e-12 } else { 2e-3 };
                 assert!(found <= expected + rule, "{what}: {found} above {expected}");
                 assert!(!tight || found >= expected - rule, "{what}: {found} {expected}");
@@ -464,7 +464,7 @@ fn special_cases_agree() {
     close(t.mean[1], normal.mean[1], 1e-5, "heteroscedastic");
 }
 
-/// Noise that is given by log φ alone, with a φ that the library has too.
+/// Noise that is given only by log φ, with a φ that the library has too.
 mod given {
     use super::super::augmented::{Form, SuperGaussian, log_constant, log_prob};
     use super::super::custom::{Custom, LogProb};
@@ -472,7 +472,7 @@ mod given {
     use super::*;
     use crate::distributions::mixing::{Complex64, Mixing, StudentT};
 
-    /// φ of Student's t by its two logarithms alone: no mean, no variance, no sampler.
+    /// φ of Student's t, only by its two logarithms: no mean, no variance, no sampler.
     struct Bare {
         df: f64,
         scale: f64,

@@ -93,12 +93,16 @@ impl Scalar for Binomial {
     fn check(&self, target: Target) -> std::result::Result<(), String> {
         let (y, n) = (target.y, self.trials(target.extra));
         if self.bernoulli {
-            return if y == 0.0 || y == 1.0 { Ok(()) } else { Err("is no class (0 or 1)".into()) };
+            return if y == 0.0 || y == 1.0 {
+                Ok(())
+            } else {
+                Err("is not a class (0 or 1)".into())
+            };
         }
         if !(is_count(n) && n >= 1.0) {
             Err(format!("has the trials {n}, which must be a positive whole number"))
         } else if !(is_count(y) && y <= n) {
-            Err(format!("is no count from 0 to its trials, {n}"))
+            Err(format!("is not a count from 0 to its trials, {n}"))
         } else {
             Ok(())
         }

@@ -1,4 +1,4 @@
-//! Likelihoods that are given by their log density alone.
+//! Likelihoods that are given only by their log density.
 //!
 //! A type implements [`LogProb`]; [`Custom`] makes a likelihood of it: expectations by Gauss–Hermite,
 //! derivatives by dual numbers, predictions by integrals over the support.
@@ -81,7 +81,7 @@ pub trait LogProb: Clone + Send + Sync + std::fmt::Debug + 'static {
     fn log_prob<T: Real>(&self, y: f64, extra: f64, f: &[T], params: &[T]) -> T;
 
     /// Local variables that make it Gaussian, if it has such: see
-    /// [`augmented`](super::augmented#a-likelihood-of-ones-own).
+    /// [`augmented`](super::augmented#defining-a-likelihood).
     fn augmented(&self) -> Option<&dyn Augmented> {
         None
     }
@@ -117,8 +117,8 @@ pub trait LogProb: Clone + Send + Sync + std::fmt::Debug + 'static {
         None
     }
 
-    /// P(Y ≤ y) given f, if known: otherwise integrated over the support, for every y anew. Worth giving where
-    /// posteriors are sampled: quantiles of predictions average it over draws.
+    /// P(Y ≤ y) given f, if known: otherwise integrated over the support, for every y again. Worth
+    /// giving where posteriors are sampled: quantiles of predictions average it over draws.
     fn cdf(&self, _y: f64, _extra: f64, _f: &[f64], _params: &[f64]) -> Option<f64> {
         None
     }

@@ -1,4 +1,4 @@
-//! A distribution that is known by its density alone: mass, moments, quantiles.
+//! A distribution that is known only by its density: mass, moments, quantiles.
 //!
 //! A continuous support is mapped to the line (y = x, eˣ or a logistic function), and the line is
 //! x = c + s sinh(½π sinh t), t by the trapezoidal rule (Takahasi & Mori 1974): tails as heavy as

@@ -37,7 +37,7 @@ fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
 /// row may be added.
 #[derive(Clone, Debug)]
 pub struct Gaussian {
-    /// σ²: positive, or a frozen 0, which exact inference alone can do with.
+    /// σ²: positive, or a frozen 0, which only exact inference allows.
     pub variance: Param,
 }
 
@@ -141,7 +141,7 @@ impl SuperGaussian for Gaussian {
         out[0] = 0.5 * precision * (square * precision - 1.0);
     }
 
-    /// σ² is the mean of c², where no row has a known variance of its own.
+    /// σ² is the mean of c², where no row has a known variance.
     fn powers(&self) -> Vec<Option<f64>> {
         vec![Some(1.0)]
     }

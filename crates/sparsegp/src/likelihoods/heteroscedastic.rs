@@ -306,7 +306,7 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         }
     }
 
-    /// The mean, and the scale at which the noise alone would have the variance of the targets.
+    /// The mean, and the scale at which the noise by itself would have the variance of the targets.
     fn initialise(&mut self, targets: &[Target]) -> Vec<f64> {
         let (mean, variance) = moments(targets);
         let factor = self.noise.variance_factor();

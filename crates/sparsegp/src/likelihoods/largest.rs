@@ -4,7 +4,7 @@
 //! Two have a closed form. Else the trapezoidal rule in t, f = c + w sinh t: on analytic integrands that fall off like normals its error
 //! is e^{−2π²s²/h²} for nodes at distances h around something of the width s. Left of the largest μ_k − R√v_k the integrand is 0, so that all
 //! factors that are not 1 to its right begin there or before; the nodes lie closest there, as close as the narrowest asks, and farther
-//! apart away from it. So their number grows with the logarithm of the ratio of the widths alone.
+//! apart away from it. So their number grows only with the logarithm of the ratio of the widths.
 
 use super::multi::scratch;
 use crate::special::{normal_cdf, normal_density};
@@ -17,7 +17,7 @@ const SPACING: f64 = 0.62;
 const CORE: f64 = 5.0;
 /// Deviations from its mean up to which a factor asks for that distance.
 const ASKS: f64 = 4.5;
-/// What is narrower, as a share of its own deviation, is a step all the same.
+/// What is narrower, as a share of its deviation, counts as a step all the same.
 const NARROWEST: f64 = 1e-12;
 
 /// Normal variables that are compared with one of them.

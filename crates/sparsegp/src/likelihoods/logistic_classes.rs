@@ -27,7 +27,7 @@ pub enum Augmentation {
     /// Integrates it out.
     #[default]
     Marginal,
-    /// Keeps it with a factor of its own, q(λ) q(n), as the paper of 2020 does. Always the looser bound.
+    /// Keeps it with its own factor, q(λ) q(n), as the paper of 2020 does. Always the looser bound.
     MeanField,
 }
 

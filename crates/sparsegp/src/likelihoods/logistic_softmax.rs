@@ -22,7 +22,8 @@ pub use super::logistic_classes::Augmentation;
 pub struct Logistic {
     /// θ, and the constant.
     pub weights: Weights,
-    /// How local variables bound the expectation. It leaves the likelihood and draws of the variables alone.
+    /// How local variables bound the expectation. It does not change the likelihood or draws of the
+    /// variables.
     pub augmentation: Augmentation,
 }
 

@@ -117,7 +117,7 @@ impl Support {
             }
     }
 
-    /// The largest number of a support that has whole numbers from 0 alone; infinity for counts.
+    /// The largest number of a support that has only whole numbers from 0; infinity for counts.
     pub fn largest(self) -> Option<f64> {
         match self {
             Support::Counts => Some(f64::INFINITY),
@@ -145,9 +145,11 @@ impl Support {
             Support::Real => "is not a finite number".into(),
             Support::Positive => "is not a positive number".into(),
             Support::Interval(low, high) => format!("is not between {low} and {high}"),
-            Support::Counts => "is no count (0, 1, 2, …)".into(),
-            Support::Trials(most) => format!("is no count from 0 to {most}"),
-            Support::Classes(c) => format!("is no class: there are {c} classes, 0, …, {}", c - 1),
+            Support::Counts => "is not a count (0, 1, 2, …)".into(),
+            Support::Trials(most) => format!("is not a count from 0 to {most}"),
+            Support::Classes(c) => {
+                format!("is not a class: there are {c} classes, 0, …, {}", c - 1)
+            }
         }
     }
 }
@@ -189,7 +191,7 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
 
     /// The matrix W (P×Q, column by column) by which Q latent functions g that all target columns have in common
     /// become those of the targets, f = W g; then a target has one ([`coregionalised`]). None where every target
-    /// column has latent functions of its own.
+    /// column has its own latent functions.
     fn mixing(&self) -> Option<&Param> {
         None
     }
@@ -199,8 +201,8 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Whether the latent functions of a target differ in kind, so that each should have a kernel of
-    /// its own.
+    /// Whether the latent functions of a target differ in kind, so that each should have its own
+    /// kernel.
     fn separate_kernels(&self) -> bool {
         false
     }
@@ -281,7 +283,7 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     }
 
     /// What is wrong with a target, as the end of a sentence that begins with its value, such as
-    /// `is no count (0, 1, 2, …)`.
+    /// `is not a count (0, 1, 2, …)`.
     ///
     /// # Errors
     /// That text.

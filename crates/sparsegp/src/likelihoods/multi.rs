@@ -50,7 +50,7 @@ pub(super) fn check_class(target: Target, classes: usize) -> std::result::Result
     if y >= 0.0 && y < classes as f64 && y.fract() == 0.0 {
         return Ok(());
     }
-    Err(format!("is no class: there are {classes} classes, 0, …, {}", classes - 1))
+    Err(format!("is not a class: there are {classes} classes, 0, …, {}", classes - 1))
 }
 
 /// Refuses numbers of classes that make no choice.

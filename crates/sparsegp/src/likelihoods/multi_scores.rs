@@ -140,8 +140,9 @@ impl<S: Score> Normalised<S> {
         Self::of(score, classes, integration, spec.option("slope")?.unwrap_or_default())
     }
 
-    /// By which points predictions are integrated, if not exactly. Draws are for training alone: their error is the same
-    /// in all rows, a per cent of a probability, and which classes it favours depends on their order.
+    /// By which points predictions are integrated, if not exactly. Draws are only for training:
+    /// their error is the same in all rows, a per cent of a probability, and which classes it
+    /// favours depends on their order.
     fn of_predictions(&self) -> Option<&Points> {
         self.points.as_deref().filter(|_| matches!(self.integration, Integration::Tensor(_)))
     }

@@ -92,7 +92,7 @@ fn grid() -> impl Iterator<Item = f64> {
 impl<S: Score> Classes<S> {
     fn new(weights: &[f64], mean: &[f64], variance: &[f64]) -> Self {
         let deviation = |k: usize| variance[k].max(0.0).sqrt();
-        // of scores that are e^f wherever f may be, differences alone matter
+        // of scores that are e^f wherever f may be, only differences matter
         let constant = mean.len() < weights.len();
         let high = |k: usize| mean[k] + (REACH + 1.0) * deviation(k);
         let bounded = S::BOUNDED && (constant || (0..mean.len()).any(|k| high(k) > -LEVEL));
@@ -245,7 +245,7 @@ impl<S: Score> Classes<S> {
             if deviation > 0.0 {
                 log_normal_cdf(2.0 * m / deviation)
             } else if m < 0.0 {
-                // e^{−difference}, of Gumbel noise alone
+                // e^{−difference}, of only Gumbel noise
                 (2.0 * m).max(-f64::MAX)
             } else {
                 0.0
@@ -307,7 +307,7 @@ pub(super) fn log_probability<S: Score>(
     let classes = Classes::<S>::new(weights, mean, variance);
     let mut p = vec![0.0; weights.len()];
     classes.probabilities(&mut p);
-    // what cannot be told from nothing has a logarithm all the same
+    // what cannot be distinguished from 0 has a logarithm all the same
     if classes.are_huge() {
         if p[y] >= SEEN { p[y].ln() } else { classes.log_bound(y) }
     } else if p[y] >= LIKELY {

@@ -31,7 +31,7 @@ pub const ENTRY: Entry = Entry {
     build,
 };
 
-/// α has its lower bound where the counts cannot be told from Poisson's.
+/// α has its lower bound where the counts cannot be distinguished from Poisson's.
 const TRANSFORM: Transform = Transform::Softplus { lower: 1e-6 };
 /// Counts up to here are summed one by one.
 const SUMMED: f64 = 256.0;

@@ -220,9 +220,9 @@ impl Scalar for Ordinal {
         if crate::special::is_count(target.y) && target.y <= last as f64 {
             Ok(())
         } else if last == 1 {
-            Err("is no class (0 or 1)".into())
+            Err("is not a class (0 or 1)".into())
         } else {
-            Err(format!("is no class (0, 1, …, {last})"))
+            Err(format!("is not a class (0, 1, …, {last})"))
         }
     }
 

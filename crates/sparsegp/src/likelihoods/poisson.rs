@@ -26,7 +26,7 @@ pub struct Poisson {
     /// Link from f to the rate per exposure.
     pub link: Positive,
     /// Whether targets must be whole numbers. Where they need not be, log y! is log Γ(y + 1): the
-    /// density is no probability then, but the same objective for rates (quasi-likelihood).
+    /// density is not a probability then, but the same objective for rates (quasi-likelihood).
     pub whole: bool,
 }
 

@@ -173,7 +173,7 @@ pub fn log_expectation(
         let mut all = peaks.to_vec();
         all.push(mean + deviation * mode);
         all.extend(kinks.iter().flatten().map(|k| mean + deviation * k));
-        // where g alone is largest, if it is so anywhere in between
+        // where g by itself is largest, if it is so anywhere in between
         all.extend(turning(mean + deviation * low, mean + deviation * high, |f| g(f)[1]));
         let (low, high) = (mean + deviation * low, mean + deviation * high);
         let ends = places(mean, deviation, pole, low, high, &all);

@@ -119,7 +119,7 @@ pub fn parse(spec: &str) -> Result<Box<dyn Likelihood>> {
     })
 }
 
-/// Where `word` stands in `spec` as a word of its own.
+/// Where `word` stands in `spec` as a separate word.
 fn position(spec: &str, word: &str) -> Option<usize> {
     let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     spec.match_indices(word).map(|(at, _)| at).find(|at| {

@@ -120,7 +120,7 @@ impl RobustMax {
         ((-epsilon).ln_1p(), (epsilon / (self.classes - 1) as f64).ln())
     }
 
-    /// √v, not so small that Φ(·/√v) is no function any more.
+    /// √v, not so small that Φ(·/√v) is no longer a function.
     fn deviation(v: f64) -> f64 {
         v.max(SMALL_VARIANCE).sqrt()
     }

@@ -72,7 +72,7 @@ impl Scalar for Svm {
     fn check(&self, target: Target) -> std::result::Result<(), String> {
         match target.y == 0.0 || target.y == 1.0 {
             true => Ok(()),
-            false => Err("is no class (0 or 1)".into()),
+            false => Err("is not a class (0 or 1)".into()),
         }
     }
 

@@ -46,7 +46,7 @@ pub fn positive(target: Target) -> std::result::Result<(), String> {
 /// The check of a count with an exposure.
 pub fn count(target: Target) -> std::result::Result<(), String> {
     if !crate::special::is_count(target.y) {
-        Err("is no count (0, 1, 2, …)".into())
+        Err("is not a count (0, 1, 2, …)".into())
     } else if !(target.extra > 0.0 && target.extra.is_finite()) {
         Err(format!("has the exposure {}, which must be positive and finite", target.extra))
     } else {

@@ -27,7 +27,7 @@ const TRANSFORM: Transform = Transform::Interval { lower: 0.0, upper: 1.0 };
 /// Counts with more zeros than Poisson's.
 #[derive(Clone, Debug)]
 pub struct ZeroInflatedPoisson {
-    /// π, the probability of a zero that is no count.
+    /// π, the probability of a zero that is not a count.
     pub zero: Param,
 }
 

@@ -4,8 +4,9 @@ use super::{Accum, MatMut, MatRef, Par, Real};
 use faer::linalg::matmul;
 
 /// Multiplications from which on `gemm` is the faster one. It packs both factors, which small products are not worth. `faer` 0.24 reads a right factor where
-/// it lies, at 0.65 to 0.85 of its own rate where a large one is stored by rows, and the left one from the second cache for every
-/// four columns, which a neighbour there slows down (`--bin products` of the benchmarks).
+/// it lies, at 0.65 to 0.85 of its rate where a large one is stored by rows, and the left one from
+/// the second cache for every four columns, which a neighbour there slows down (`--bin products` of
+/// the benchmarks).
 const LARGE: usize = 1 << 22;
 
 /// `dst = alpha·a·b`, or `dst += …`.

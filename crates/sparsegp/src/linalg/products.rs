@@ -9,8 +9,8 @@ use std::cell::Cell;
 
 const WHOLE: Structure = Structure::Rectangular;
 
-/// `dst = alpha·a·b` (or `dst += …`) where each of the three is read, or written, within its structure
-/// alone.
+/// `dst = alpha·a·b` (or `dst += …`) where each of the three is read, or written, only within its
+/// structure.
 pub fn structured(
     dst: (MatMut<'_, f64>, Structure),
     accum: Accum,
@@ -29,8 +29,9 @@ const WORK: usize = 256 * 256 * 256;
 /// Parts for every thread: more than one, for threads that have other things to do, but few, since the factors of each are packed.
 const PARTS: usize = 4;
 
-/// A product on one thread, or divided among the threads of the current pool. How triangles are divided depends on
-/// their size alone; rectangles are divided for as many threads as there are, but nowhere along a sum: the bits of the result are the same.
+/// A product on one thread, or divided among the threads of the current pool. How triangles are
+/// divided depends only on their size; rectangles are divided for as many threads as there are, but
+/// nowhere along a sum: the bits of the result are the same.
 pub(crate) fn shared<T: Real>(
     (dst, of_dst): (MatMut<'_, T>, Structure),
     accum: Accum,

@@ -228,7 +228,7 @@ fn both(alone: bool, first: impl FnOnce() + Send, second: impl FnOnce() + Send) 
     }
 }
 
-/// A product into double precision, tile by tile. How it is divided depends on its size alone.
+/// A product into double precision, tile by tile. How it is divided depends only on its size.
 fn tiles(
     (dst, of_dst): (MatMut<'_, f64>, Structure),
     accum: Accum,

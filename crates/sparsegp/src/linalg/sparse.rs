@@ -26,7 +26,7 @@ use faer::sparse::linalg::cholesky::{
 use faer::sparse::{SparseColMatRef, SymbolicSparseColMatRef};
 use std::sync::Arc;
 
-/// Supernodes after which somebody is asked whether to go on.
+/// Supernodes between two checks of whether to continue.
 const ASKED: usize = 64;
 
 /// Where a symmetric matrix, and its factor, are not zero.

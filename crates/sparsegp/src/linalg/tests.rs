@@ -224,8 +224,8 @@ fn a_triangle_is_mirrored_and_a_matrix_made_symmetric() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Products with triangular factors, which read nothing above the diagonal and leave alone what
-    /// they do not give.
+    /// Products with triangular factors, which read nothing above the diagonal and do not change
+    /// what they do not compute.
     #[test]
     fn triangular_products_agree_with_plain_loops(
         n in 1usize..130, rows in 1usize..90, threads in 1usize..4, seed: u64,

@@ -42,8 +42,9 @@ fn tile_with_itself<T: Real>(mut a: MatMut<'_, T>, f: &impl Fn(T, T) -> T) {
     }
 }
 
-/// The same for a block and the one across the diagonal, each with a value of its own. Entries of a row are a column apart, where the caches
-/// of large powers of two hold a few alone: what lies across is gathered in a tile, and written by columns.
+/// The same for a block and the one across the diagonal, each with its own value. Entries of a row
+/// are a column apart, where the caches of large powers of two hold only a few: what lies across is
+/// gathered in a tile, and written by columns.
 pub(super) fn with_other<T: Real>(
     mut below: MatMut<'_, T>,
     mut above: MatMut<'_, T>,

@@ -37,8 +37,9 @@ const ROWS: usize = 1024;
 /// Right-hand sides with as many columns are halved for threads.
 const COLUMNS: usize = 384;
 
-/// Solves `T X = B` in place for a lower or an upper triangle. Threads share what needs nothing from each other, not `faer`'s solve itself,
-/// whose threads wait for each other at many small parts: with rows along the columns of B, two were no faster than one.
+/// Solves `T X = B` in place for a lower or an upper triangle. Threads share what needs nothing
+/// from each other, not `faer`'s solve itself, whose threads wait for each other at many small
+/// parts: with rows along the columns of B, two were no faster than one.
 pub(super) fn solve<T: Real>(t: MatRef<'_, T>, upper: bool, b: MatMut<'_, T>, par: Par) {
     let (rows, columns) = (b.nrows(), b.ncols());
     let par = unless_vector(rows, columns, par);
@@ -138,7 +139,8 @@ pub(crate) fn sandwich(l: MatRef<'_, f64>, mut s: MatMut<'_, f64>, par: Par) {
     let half = (n / 2).next_multiple_of(TILE);
     let (mut first, mut above, mut below, mut second) = s.split_at_mut(half, half);
     let (l11, _, l21, l22) = l.split_at(half, half);
-    // what is in different quarters goes on at the same time: there is little to share in a product of small halves
+    // different quarters are computed at the same time: there is little to share in a product of
+    // small halves
     both(
         par,
         || sandwich(l22, second.rb_mut(), par),

@@ -216,7 +216,7 @@ fn evidence_of<const N: usize>(
 ) -> Result<Evidence> {
     if rows.start.is_some() {
         return Err(Error::Invalid(
-            "slopes of the evidence need all rows, and the first ones have left the model: fit all rows anew".into(),
+            "slopes of the evidence need all rows, and the first ones have left the model: refit to all rows".into(),
         ));
     }
     let n = rows.t.len();

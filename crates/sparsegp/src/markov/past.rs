@@ -88,7 +88,7 @@ impl Start {
             None => Ok(()),
             Some(i) => Err(Error::Invalid(format!(
                 "row {} is at {} of the model's scale, and rows up to {} have left the model, which knows what they say of later \
-                 places only: keep more rows (`keep_rows`), or fit all rows anew",
+                 places only: keep more rows (`keep_rows`), or refit to all rows",
                 i + 1,
                 t[i],
                 self.t

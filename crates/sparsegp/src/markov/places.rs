@@ -47,7 +47,8 @@ impl Smoothed {
         with_size!(StateSpace::size(&*space), N => Ok(Self { own: Arc::new(Sized::<N>::new(space, rows, go_on)?) }))
     }
 
-    /// Takes up rows behind the last one, in the order of their places, at a cost of these rows alone but for copies.
+    /// Takes up rows behind the last one, in the order of their places, at a cost of only these
+    /// rows, but for copies.
     ///
     /// # Errors
     /// As for [`super::log_evidence`].

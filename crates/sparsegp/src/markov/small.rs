@@ -35,7 +35,7 @@ pub(super) fn dot<const N: usize>(a: &Vector<N>, b: &Vector<N>) -> f64 {
         }
         return sum;
     }
-    // sums side by side: one alone waits for every addition before the next
+    // sums side by side: a single one waits for every addition before the next
     let mut sums = [0.0; LANES];
     let (a, b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     for (a, b) in a.remainder().iter().zip(b.remainder()) {

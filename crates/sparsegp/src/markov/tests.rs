@@ -140,7 +140,7 @@ fn evidence_and_gradient_are_those_of_exact_inference() {
     }
 }
 
-/// A kernel that has no finite state: near to exact inference, with the slopes of its own evidence.
+/// A kernel that has no finite state: near to exact inference, with the slopes of its evidence.
 #[test]
 fn a_squared_exponential_has_slopes_of_its_evidence() {
     for spec in [

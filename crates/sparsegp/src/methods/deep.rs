@@ -156,7 +156,7 @@ impl Method for Deep {
         match model.likelihood.mixing() {
             None => Ok(()),
             Some(_) => Err(invalid(&format!(
-                "the likelihood `{}` mixes functions of its own, which a last layer does not: the targets of a deep \
+                "the likelihood `{}` mixes latent functions itself, which a last layer does not support: the targets of a deep \
                  model share their hidden layers as it is",
                 model.likelihood.name()
             ))),

@@ -5,7 +5,7 @@
 //!
 //! A row of weight w and known noise variance e has the term N(y; f, s)ʷ, s = σ² + e, which is N(y; f, s/w)
 //! times (2πs)^{(1−w)/2} w^{−½}: the diagonal of G gets s/w instead of σ², F gets the logarithms of the
-//! factors. A row of weight 0 is no row.
+//! factors. A row of weight 0 does not count.
 //!
 //! Rounding changes F by some φ = ε tr(DG⁻¹), D = diag kᵢᵢ ([`super::precision`]). What a training climbs is F − b(φ), and
 //! ∂b/∂K = b′ε{diag G⁻¹ − G⁻¹DG⁻¹}, of which ∂b/∂G is the second part.
@@ -24,7 +24,7 @@ use crate::model::{Model, Posterior, RowNoise, weighty};
 #[derive(Debug)]
 pub struct Exact;
 
-/// Rows above which exact inference is refused: G alone would take more than 8 GiB.
+/// Rows above which exact inference is refused: G by itself would take more than 8 GiB.
 pub const MOST_ROWS: usize = 32_768;
 
 /// Rows up to which N×N matrices are kept from evaluation to evaluation: beyond, page faults are little beside N³ operations,

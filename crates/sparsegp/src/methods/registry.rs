@@ -224,7 +224,7 @@ pub const REGISTRY: &[Entry] = &[
     Entry {
         name: "rsvgp",
         aliases: &["r-svgp", "relaxed", "inverse-free"],
-        about: "as lsvgp by matrix products alone: no factorisation, no solve",
+        about: "as lsvgp by matrix products only: no factorisation, no solve",
         cost: "O(BM² + M³) for B rows, memory O(M²)",
         source: "Cortinovis, Aitchison, Eleftheriadis & van der Wilk",
         method: &Uncollapsed {
@@ -325,7 +325,7 @@ pub const REGISTRY: &[Entry] = &[
     Entry {
         name: "gpf",
         aliases: &["particle-flow"],
-        about: "hyperparameters and a start as by svgp, then a Gaussian by particle flow: gradients alone, any likelihood",
+        about: "hyperparameters and a start as by svgp, then a Gaussian by particle flow: only gradients, any likelihood",
         cost: "O(NM²) a step, memory O(NM)",
         source: "Galy-Fajou, Perrone & Opper 2021",
         method: &Uncollapsed {

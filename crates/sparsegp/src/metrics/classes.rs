@@ -169,8 +169,8 @@ impl ClassMetrics {
     /// there is an error.
     ///
     /// # Errors
-    /// [`Error::Shape`]; [`Error::Invalid`] for a `y` that is no class, probabilities out of [0, 1] or
-    /// not of sum 1 by more than 10⁻⁶, and weights that are negative or not finite.
+    /// [`Error::Shape`]; [`Error::Invalid`] for a `y` that is not a class, probabilities out of [0,
+    /// 1] or not of sum 1 by more than 10⁻⁶, and weights that are negative or not finite.
     pub fn add(
         &mut self,
         y: &[f64],
@@ -203,7 +203,7 @@ impl ClassMetrics {
         if !(y >= 0.0 && y < self.classes as f64 && y.fract() == 0.0) {
             let last = self.classes - 1;
             return Err(Error::Invalid(format!(
-                "the target {y} {} is no class from 0 to {last}",
+                "the target {y} {} is not a class from 0 to {last}",
                 at()
             )));
         }

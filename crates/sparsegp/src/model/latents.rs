@@ -17,7 +17,8 @@ impl Model {
         self.kernels.len() == 1 && self.inducing.len() <= 1
     }
 
-    /// Returns the latent functions that share covariance function and points: all, or each alone.
+    /// Returns the latent functions that share covariance function and points: all together, or
+    /// each by itself.
     pub(crate) fn processes(&self, latents: usize) -> Vec<Range<usize>> {
         match self.shares_points() {
             true => std::iter::once(0..latents).collect(),

@@ -1,4 +1,4 @@
-//! Leave-one-out predictions without training or conditioning anew.
+//! Leave-one-out predictions without training or conditioning again.
 //!
 //! A posterior of latent values is the prior times a Gaussian site exp(λ₁f − ½λ₂f²) of every row. Without the
 //! row's own site (the cavity) the marginal N(μ, s + r) of fᵢ becomes N(μ₋, s₋ + r) with

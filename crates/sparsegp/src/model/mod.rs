@@ -151,8 +151,8 @@ impl Model {
         })
     }
 
-    /// Number of latent functions with a q of their own for so many target columns: K for each, or as many as
-    /// are mixed ([`Likelihood::mixing`]).
+    /// Number of latent functions with their own q for so many target columns: K for each, or as
+    /// many as are mixed ([`Likelihood::mixing`]).
     pub fn latents(&self, outputs: usize) -> usize {
         match self.likelihood.mixing() {
             Some(mixing) => mixing_shape(mixing).1,
@@ -306,7 +306,7 @@ impl Model {
         let sites = self.q.as_ref().is_some_and(|q| q.tying().is_some());
         if sites && (pattern == "q" || pattern.starts_with("q.lambda")) {
             return Err(Error::Invalid(format!(
-                "`{pattern}`: sites are moved by steps of their own, whatever is frozen; for a q that can \
+                "`{pattern}`: sites are moved by separate steps, whatever is frozen; for a q that can \
                  be frozen use `svgp`"
             )));
         }

@@ -137,7 +137,7 @@ impl Posterior {
         }
     }
 
-    /// From draws with hyperparameters of their own: as [`Posterior::of_draws`], with a factor for
+    /// From draws with their own hyperparameters: as [`Posterior::of_draws`], with a factor for
     /// every draw. The moments of q(u) are those under the model's hyperparameters.
     ///
     /// # Errors
@@ -234,7 +234,8 @@ impl Posterior {
         self.law.conditioned().and_then(|own| own.known.past())
     }
 
-    /// Takes up rows of which the first are those that are kept, if that costs less than conditioning anew.
+    /// Takes up rows of which the first are those that are kept, if that costs less than
+    /// conditioning again.
     ///
     /// # Errors
     /// What conditioning gives.
@@ -280,7 +281,7 @@ impl Posterior {
         self.law.inputs()
     }
 
-    /// How many laws the predictions are an even mixture of; 1 where they are no mixture.
+    /// How many laws the predictions are an even mixture of; 1 where they are not a mixture.
     pub fn components_count(&self) -> usize {
         self.law.count()
     }
@@ -356,7 +357,7 @@ impl Posterior {
         self.law.gaussian()?.rounding()
     }
 
-    /// Means of the latent functions alone, B×L. 2M multiply-adds per row and function.
+    /// Only means of the latent functions, B×L. 2M multiply-adds per row and function.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] if the number of columns differs.

@@ -21,7 +21,7 @@
 use crate::error::{Error, Result};
 use crate::linalg::{Cholesky, Mat, dot, solve_lower};
 
-/// φ from which no training goes on: a tenth of a nat, of a standard deviation, of a variance.
+/// φ from which no training continues: a tenth of a nat, of a standard deviation, of a variance.
 pub const LIMIT: f64 = 0.1;
 
 /// φ from which on trainings are held back.
@@ -52,9 +52,9 @@ pub(crate) fn barrier(rounding: f64, matrix: &'static str, size: usize) -> Resul
 /// Signs that φ is estimated with.
 const PROBES: usize = 16;
 
-/// φ from the factor of G alone, in O(N²): ε⟨‖L⁻¹D^{½}z‖²⟩ over vectors z of random signs, with D = diag(k) (Hutchinson
-/// 1990). Of one eigenvalue of G that outweighs all others its standard deviation is √(2/[`PROBES`]), a third; of several
-/// less.
+/// φ from only the factor of G, in O(N²): ε⟨‖L⁻¹D^{½}z‖²⟩ over vectors z of random signs, with D =
+/// diag(k) (Hutchinson 1990). Of one eigenvalue of G that outweighs all others its standard
+/// deviation is √(2/[`PROBES`]), a third; of several less.
 pub(crate) fn estimate(factor: &Cholesky, prior: &[f64]) -> f64 {
     let mut rng = crate::rng::stream(0, "signs");
     let mut z = Mat::from_fn(prior.len(), PROBES, |i, _| {

@@ -1,7 +1,7 @@
 //! Gaussian noise of rows with weights and known variances.
 //!
 //! A row of weight w and known noise variance e has the term N(y; f, s)ʷ, s = σ² + e, which is N(y; f, s/w)
-//! times (2πs)^{(1−w)/2} w^{−½}. A row of weight 0 is no row.
+//! times (2πs)^{(1−w)/2} w^{−½}. A row of weight 0 does not count.
 
 use crate::data::{InMemory, Source};
 use std::f64::consts::TAU;

@@ -2,10 +2,11 @@
 //!
 //! A row that is predicted before it is learnt has a law p, and the mean of q(y)/p(y) under p is 1 for any
 //! other law q. Where the model is right, products of such ratios over rows are therefore seldom large: ever above 1/α
-//! with probability α at most (Ville's inequality). Here logs of products are summed for a few q, and begin anew at 0
-//! where they fall below it, so that a change counts from where it began (an e-detector; Shin, Ramdas & Rinaldo 2023): a
-//! model that is right raises one alarm in 1/α batches or fewer, whatever their sizes. The stream before is no yardstick:
-//! what the model promises is, so a slow change, or one before the first row, is seen as well as a sudden one.
+//! with probability α at most (Ville's inequality). Here logs of products are summed for a few q,
+//! and begin again at 0 where they fall below it, so that a change counts from where it began (an
+//! e-detector; Shin, Ramdas & Rinaldo 2023): a model that is right raises one alarm in 1/α batches
+//! or fewer, whatever their sizes. The stream before is not the yardstick: what the model promises
+//! is, so a slow change, or one before the first row, is seen as well as a sudden one.
 
 use serde::{Deserialize, Serialize};
 
@@ -89,7 +90,7 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Adds a batch. After an alarm the watch begins anew.
+    /// Adds a batch. After an alarm the watch begins again.
     pub fn add(&mut self, batch: &[Seen]) -> Option<Miss> {
         let total = |of: &dyn Fn(&Seen) -> f64| batch.iter().map(of).sum::<f64>();
         let (found, expected) = (total(&|seen| seen.found), total(&|seen| seen.expected));
@@ -184,7 +185,7 @@ mod tests {
         let wrong = Seen::label(0.001, 0.998, 2, 1.0);
         let miss = watch.add(&[wrong; 5]).expect("an alarm");
         assert!(miss.rows == 5 && miss.found < 0.01 && miss.expected > 0.9, "{miss:?}");
-        // after it the watch begins anew, and a single odd row is none
+        // after it the watch begins again, and a single odd row raises none
         assert_eq!(watch.add(&[wrong]), None);
     }
 }

@@ -30,7 +30,8 @@ pub struct Drift {
 }
 
 impl Drift {
-    /// Adds a batch; a loss that is not finite counts for nothing. After a change the watch begins anew.
+    /// Adds a batch; a loss that is not finite counts for nothing. After a change the watch begins
+    /// again.
     pub fn add(&mut self, loss: f64) -> Option<Change> {
         if !loss.is_finite() {
             return None;
@@ -40,7 +41,7 @@ impl Drift {
             let mean = self.losses.iter().sum::<f64>() / n as f64;
             let squares: f64 = self.losses.iter().map(|l| (l - mean).powi(2)).sum();
             let sd = (squares / (n - 1) as f64 * (1.0 + 1.0 / n as f64)).sqrt();
-            // losses that are all the same are no measure of spread
+            // losses that are all the same do not measure spread
             let sd = sd.max(1e-6 * (1.0 + mean.abs()));
             if above((loss - mean) / sd, (n - 1) as f64) < CHANCE {
                 let first = self.suspect.replace(loss)?;
@@ -48,7 +49,7 @@ impl Drift {
                 return Some(Change { before: mean, now: 0.5 * (first + loss), batches: 2 });
             }
         }
-        // one alone was chance, or a few odd rows
+        // a single one was chance, or a few odd rows
         self.suspect = None;
         self.losses.push_back(loss);
         if self.losses.len() > MEMORY {
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn single_batches_better_ones_and_no_numbers_are_no_change() {
+    fn single_batches_better_ones_and_nan_are_not_a_change() {
         let mut drift = Drift::default();
         for t in 0..60 {
             let odd = if t % 17 == 16 { 50.0 } else { 0.0 };

@@ -13,7 +13,7 @@
 //! with A = L⁻ᵀW_f and A_aᵀ = L⁻ᵀW_a. Λ is carried and never inverted: S⁻¹ − K⁻¹ of close points has no digits left.
 //! Where Z and the hyperparameters stay, batches add up, in any order, to the posterior of all their rows.
 //!
-//! Latent functions are independent, each with a kernel and a site of its own; they share Z_b.
+//! Latent functions are independent, each with its own kernel and site; they share Z_b.
 
 mod calibration;
 mod drift;

@@ -98,7 +98,7 @@ impl Old {
 
 impl Prior {
     /// Meets the prior of `kernel` at new points `z` (M×D) with an old site. Where the points are those of the site, to the bit, the
-    /// old values are the new ones whatever the kernel became; otherwise the jitter is K_bb's alone.
+    /// old values are the new ones whatever the kernel became; otherwise only K_bb has jitter.
     ///
     /// # Errors
     /// [`Error::Shape`] if the site is of other inputs; [`Error::NotPositiveDefinite`] for points too close.

@@ -63,7 +63,7 @@ fn batches_add_up_in_any_order() {
             let of_rows = batch(&x, &y[from..to]);
             let mut own = Update::new(&of, &*noise, z.as_ref(), JITTER, &sites, of_rows).unwrap();
             sum += own.solve(&SolveOptions::default()).unwrap().bound.total();
-            // q is that of the carried site alone
+            // q is that of only the carried site
             sites = own.sites();
             assert!(sites[0].root.is_none() && own.priors()[0].lost() == 0.0);
         }

@@ -392,7 +392,7 @@ impl<'a> Update<'a> {
     /// The sites of old rows and of those of the batch that are not to be met again: `again` has a flag for every row.
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`] if what is left is no Gaussian.
+    /// [`Error::NotPositiveDefinite`] if what is left is not a Gaussian.
     pub fn sites_without(&self, again: &[bool]) -> Result<Vec<Site>> {
         let rest = |own: &[f64]| -> Vec<f64> {
             own.iter().zip(again).map(|(own, again)| if *again { 0.0 } else { *own }).collect()

@@ -69,7 +69,7 @@ pub struct Adam {
     #[serde(skip)]
     pub progress: Progress,
     state: State,
-    /// The gradient is written here first, so that a failure leaves the last one alone.
+    /// The gradient is written here first, so that a failure does not change the last one.
     #[serde(skip)]
     scratch: Vec<f64>,
 }

@@ -123,7 +123,7 @@ fn no_value_anywhere_near_is_a_stall_at_the_last_good_point() {
     assert!(cause.contains("Kuu"));
     assert_eq!((adam.x()[0], adam.value(), adam.evaluations()), (0.0, Some(2.0), 22));
     assert_eq!(adam.best(), Some((&[0.0][..], 2.0)));
-    // It can be told to go on.
+    // It can be restarted.
     adam.restart();
     adam.step(&mut Quadratic::new(vec![1.0])).unwrap();
 }

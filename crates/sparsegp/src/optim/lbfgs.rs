@@ -3,7 +3,7 @@
 //! The maintained crates end the run at the first non-finite value or error inside a line search.
 //! For a Gaussian process such points are part of life: a long step makes a kernel matrix lose its
 //! positive definiteness. Here they count as infinitely high, the step is contracted and the search
-//! goes on. And the whole state can be stored between two iterations, so that an interrupted run
+//! continues. And the whole state can be stored between two iterations, so that an interrupted run
 //! resumes bit for bit.
 
 use super::lbfgs_options::{DECREASE, LbfgsOptions};

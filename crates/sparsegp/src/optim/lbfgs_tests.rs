@@ -451,7 +451,7 @@ fn the_plateau_looks_at_its_window_as_a_whole() {
     assert!(before.iter().all(|fall| *fall > tolerance), "{falls:?}");
     let expected = Reason::Slow { fall: *last, tolerance, iterations: 6 };
     assert_eq!(lbfgs.status(), &Status::Converged(expected));
-    // and without it the run goes on to the optimum, at zero
+    // and without it the run continues to the optimum, at zero
     assert!(*values.last().unwrap() > 1e-3);
     let whole = LbfgsOptions { plateau: None, ..fitting(tolerance) };
     let start = objective.start();
@@ -478,7 +478,8 @@ impl Objective for HighFloor {
     }
 }
 
-/// What counts as small is told by the number of terms, not by a value that units and constants move.
+/// What counts as small depends on the number of terms, not by a value that units and constants
+/// move.
 #[test]
 fn a_high_value_makes_no_gradient_small() {
     let ends = |floor, terms| {
@@ -500,9 +501,9 @@ fn a_high_value_makes_no_gradient_small() {
     assert!(ends(1e9, None) > 1.0);
 }
 
-/// Values that fall by little because every step runs into a wall are no optimum.
+/// Values that fall by little because every step runs into a wall are not an optimum.
 #[test]
-fn steps_that_fail_are_no_plateau() {
+fn steps_that_fail_are_not_a_plateau() {
     /// Falls with slope 1 towards a wall that is always near.
     struct Wall(f64);
     impl Objective for Wall {

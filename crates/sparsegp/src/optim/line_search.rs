@@ -17,7 +17,7 @@ pub(super) struct Wolfe {
     /// Longest step; one that still goes down there is taken.
     pub longest: f64,
     /// A bracket that after [`PATIENCE`] trials promises no more than this share of the decrease so far is not worth
-    /// another; 0 to go on until both conditions hold.
+    /// another; 0 to continue until both conditions hold.
     pub little: f64,
 }
 

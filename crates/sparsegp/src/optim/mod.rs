@@ -72,9 +72,9 @@ pub trait Optimiser: Send {
     fn evaluations(&self) -> usize;
     /// Whether and why the optimiser has come to an end.
     fn status(&self) -> &Status;
-    /// Goes on from the current point as from a new start, for instance after the objective itself
-    /// has changed. Forgets values, the best point and what was learnt of the curvature; keeps the
-    /// counts.
+    /// Continues from the current point as from a new start, for instance after the objective
+    /// itself has changed. Forgets values, the best point and what was learnt of the curvature;
+    /// keeps the counts.
     fn restart(&mut self);
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Multiplies a learning rate by `factor` whenever `patience` values in a row were not below the lowest so far,
-/// down to `least`. After a fall the count begins anew, the lowest value stays.
+/// down to `least`. After a fall the count begins again, the lowest value stays.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlateauRate {
     /// Above 0, below 1.
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_fall_on_plateaus_alone() {
+    fn rates_fall_only_on_plateaus() {
         let rule = PlateauRate { factor: 0.1, patience: 2, least: 5e-3 };
         let mut rate = rule.start(1.0);
         let seen: Vec<f64> = [3.0, 2.0, 2.0, 2.5, f64::NAN, 1.0, 4.0, 4.0, 4.0, 4.0, 9.0, 9.0]

@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_is_over_or_far_away_is_no_trap() {
+    fn a_limit_that_is_over_or_far_away_is_not_a_trap() {
         let mut over = Progress::default();
         over.see(Some(1.0));
         assert_eq!(

@@ -14,11 +14,11 @@ pub struct Step {
     pub evaluations: usize,
     /// Euclidean length of the move.
     pub step_length: f64,
-    /// Whether to go on.
+    /// Whether to continue.
     pub status: Status,
 }
 
-/// Whether an optimiser goes on.
+/// Whether an optimiser continues.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Status {
     /// More steps may help.

@@ -1,12 +1,13 @@
-//! The few vector operations of the optimisers. Sums run in an order that depends on the number of components alone, so results
-//! depend on nothing but the numbers. q may have hundreds of thousands of parameters: what every step does with all of them is
-//! written for vector instructions.
+//! The few vector operations of the optimisers. Sums run in an order that depends only on the
+//! number of components, so results depend on nothing but the numbers. q may have hundreds of
+//! thousands of parameters: what every step does with all of them is written for vector
+//! instructions.
 
 use crate::linalg::exp::{Vectorised, dispatch};
 
 /// Components that the machine works on at the same time.
 const PARTS: usize = 8;
-/// Components between two questions whether to go on.
+/// Components between two checks of whether to continue.
 const BLOCK: usize = 64;
 
 /// Takes every pair (aᵢ, bᵢ) into one of eight parts by `add`, beginning with 0, and the parts together by `join`.

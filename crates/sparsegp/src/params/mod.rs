@@ -73,7 +73,7 @@ pub struct Param {
     pub groups: Vec<Group>,
     /// Numbers that are one.
     tied: Vec<Group>,
-    /// Whether optimisers leave it alone.
+    /// Whether optimisers do not change it.
     pub frozen: bool,
     /// Whether a specification gave the value, so that starting values from the data keep away.
     pub given: bool,

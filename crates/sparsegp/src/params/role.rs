@@ -17,7 +17,7 @@ pub enum Role {
     Constant,
     /// The slopes of a linear mean function.
     Slopes,
-    /// A matrix that a mean function multiplies inputs with, and that training leaves alone.
+    /// A matrix that a mean function multiplies inputs with, and that training does not change.
     Projection,
     /// Inducing points.
     Points,

@@ -252,7 +252,7 @@ fn bounds_are_read_and_written_and_keep_values_inside() {
     assert_eq!(one(real(), max.clone()), Transform::Below { upper: 0.9 });
     let upper = Transform::Interval { lower: 0.0, upper: 0.9 };
     assert_eq!(one(Param::positive(0.5), max), upper);
-    // within the natural range of noise, which has a lower bound of its own
+    // within the natural range of noise, which has its own lower bound
     let noise = Param::with(vec![0.5], Shape::Scalar, Transform::Softplus { lower: 1e-8 });
     let upper = Transform::Interval { lower: 1e-8, upper: 0.6 };
     assert_eq!(one(noise, serde_json::json!({"max": 0.6})), upper);
@@ -304,7 +304,7 @@ fn starting_values_beyond_a_bound_are_moved_near_it() {
 }
 
 #[test]
-fn values_at_a_bound_are_told() {
+fn values_at_a_bound_are_reported() {
     let json = serde_json::json!({"value": [0.10004, 9.97, 0.2, 9.5], "min": 0.1, "max": 10.0});
     let p = of_json(Param::positive_vector(vec![1.0; 4]), json).unwrap();
     assert_eq!(p.at_bounds(), [(0, "min", 0.1), (1, "max", 10.0)]);

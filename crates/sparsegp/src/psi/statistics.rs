@@ -80,7 +80,7 @@ pub struct Folded {
 }
 
 /// ψ₀ᵢ = ⟨k(xᵢ, xᵢ)⟩, ψ₁ᵢ = ⟨k(xᵢ, Z)⟩ and ψ₂ᵢ = ⟨k(Z, xᵢ)k(xᵢ, Z)⟩ of a kernel under Gaussian inputs (Titsias & Lawrence 2010,
-/// §3.2). White noise is a part of ψ₀ alone: no row is an inducing point.
+/// §3.2). White noise is a part of only ψ₀: no row is an inducing point.
 ///
 /// Rows are worked on in blocks, and nothing of N×M² is ever kept.
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ pub struct Psi {
     block: usize,
 }
 
-/// Rows of a block, unless told otherwise.
+/// Rows of a block by default.
 const BLOCK: usize = 128;
 /// Most sums that are made side by side.
 const LANES: usize = 8;

@@ -289,8 +289,8 @@ fn matrices_of_another_size() {
 }
 
 #[test]
-fn inputs_that_are_no_numbers_are_told_by_their_place() {
-    let told = |mean: f64, variance: f64| {
+fn inputs_that_are_not_numbers_are_reported_by_their_place() {
+    let message = |mean: f64, variance: f64| {
         let (mut m, mut s) = inputs(3);
         (m[(2, 1)], s[(2, 1)]) = (mean, variance);
         Uncertain::new(m.as_ref(), s.as_ref()).unwrap_err().to_string()
@@ -301,7 +301,7 @@ fn inputs_that_are_no_numbers_are_told_by_their_place() {
         (0.0, f64::NAN, "the variance"),
         (0.0, -0.5, "below 0"),
     ] {
-        let text = told(mean, variance);
+        let text = message(mean, variance);
         assert!(text.contains(what) && text.contains("row 3, latent dimension 2"), "{text}");
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Length {
 
 /// A chain that can be run.
 pub(super) trait Runs: Send {
-    /// What it needs, beside what it was made from, to go on.
+    /// What it needs, beside what it was made from, to continue.
     type State: Serialize + DeserializeOwned;
     /// Where it stands, between sweeps.
     fn state(&self) -> Self::State;
@@ -85,11 +85,12 @@ fn gathered<R>(chains: Vec<Kept<R>>) -> (Draws, Vec<R>) {
     (draws, ended)
 }
 
-/// Runs chains that have just been made in parallel, from there or from a state. `watch` is told now and then how many sweeps of
-/// every chain are done and of how many, and may end the sampling, with the draws made so far.
+/// Runs chains that have just been made in parallel, from there or from a state. `watch` receives
+/// now and then how many sweeps of every chain are done and of how many, and may end the sampling,
+/// with the draws made so far.
 ///
 /// # Errors
-/// As for [`go_on`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.
+/// As for [`proceed`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.
 pub(super) fn run<R: Runs>(
     chains: Vec<R>,
     length: Length,
@@ -103,7 +104,7 @@ pub(super) fn run<R: Runs>(
     }
     let mut saved = Instant::now();
     let from = state.map_or(0, |state| state.sweeps);
-    go_on(&mut chains, from, length, &mut |chains, done, total| {
+    proceed(&mut chains, from, length, &mut |chains, done, total| {
         let flow = watch(done, total);
         let ends = flow.is_break() || done == total;
         if let Some((checkpointer, seconds)) = &mut checkpoint
@@ -125,7 +126,7 @@ pub(super) const TOO_FEW: &str =
 ///
 /// # Errors
 /// [`Error::Invalid`] for no chains or draws; those of the sweeps and of `watch`.
-fn go_on<R: Runs>(
+fn proceed<R: Runs>(
     chains: &mut [Kept<R>],
     from: usize,
     length: Length,

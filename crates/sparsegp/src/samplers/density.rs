@@ -287,7 +287,7 @@ pub(super) fn run<M: Moves>(
     while !live.is_empty() {
         positions.clear();
         live.iter().for_each(|c| positions.extend_from_slice(chains[*c].moves.wanted().0));
-        // what a density leaves unwritten is no value of another position
+        // what a density leaves unwritten is not a value of another position
         values.clear();
         values.resize(live.len(), f64::NAN);
         gradients.clear();

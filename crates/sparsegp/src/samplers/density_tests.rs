@@ -193,7 +193,7 @@ fn elliptical_chains_have_the_conjugate_posterior() {
     }
     assert_eq!(draws.log_density[1][7], log(&draws.positions[1][21..24]));
     assert_eq!(draws.steps, [None; 4]);
-    // draws depend on the seed alone
+    // draws depend only on the seed
     assert_eq!(run(3, 0), draws);
     assert_ne!(run(1, 1), draws);
     // without a likelihood the law is the prior, at the first ellipse

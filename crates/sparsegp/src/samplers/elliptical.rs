@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// How to sample.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct EllipticalOptions {
-    /// Chains, each from a start of its own.
+    /// Chains, each from its own start.
     pub chains: usize,
     /// Sweeps of every chain that are dropped.
     pub burn_in: usize,
@@ -166,7 +166,7 @@ impl Elliptical {
     }
 }
 
-/// What a chain needs to go on.
+/// What a chain needs to continue.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct State {
     /// Position of the generator in its stream.
@@ -238,9 +238,9 @@ impl Moves for Elliptical {
     }
 }
 
-/// Runs chains of the whitened variables of a model at fixed hyperparameters, in parallel; the draws depend on the seed alone.
-/// The acceptance is the share of the proposals that were accepted; there is no step. `watch` as for
-/// [`gibbs::sample`](super::gibbs::sample).
+/// Runs chains of the whitened variables of a model at fixed hyperparameters, in parallel; the
+/// draws depend only on the seed. The acceptance is the share of the proposals that were accepted;
+/// there is no step. `watch` as for [`gibbs::sample`](super::gibbs::sample).
 ///
 /// # Errors
 /// As for [`Setting::new`]; [`Error::Invalid`] for no draws.

@@ -146,7 +146,8 @@ impl Unknowns for Everything<'_> {
 }
 
 /// Runs Hamiltonian chains of whitened variables and all hyperparameters that are not frozen, in parallel. Chains start about the
-/// model's hyperparameters; the draws depend on the seed alone. `watch` as for [`gibbs::sample`](super::gibbs::sample).
+/// model's hyperparameters; the draws depend only on the seed. `watch` as for
+/// [`gibbs::sample`](super::gibbs::sample).
 ///
 /// # Errors
 /// [`Error::Invalid`] for several sets of inducing points, rows with weights, latent functions that targets share, hyperparameters without a

@@ -91,9 +91,12 @@ fn slopes_are_those_of_the_density() {
                 moved[i] += step;
                 all.value(&moved)
             };
-            let told = (by(1e-5) - by(-1e-5)) / 2e-5;
+            let expected = (by(1e-5) - by(-1e-5)) / 2e-5;
             let own = gradient[i];
-            assert!((own - told).abs() < 2e-6 * (1.0 + told.abs()), "{spec}, {i}: {own} {told}");
+            assert!(
+                (own - expected).abs() < 2e-6 * (1.0 + expected.abs()),
+                "{spec}, {i}: {own} {expected}"
+            );
         }
     }
 }
@@ -175,7 +178,8 @@ fn ranks_of_the_truth_are_uniform() {
     }
 }
 
-/// Chains of hyperparameters alone, with f integrated out and drawn, and chains of both have one law.
+/// Chains of only hyperparameters, with f integrated out and drawn, and chains of both have one
+/// law.
 #[test]
 fn evidence_and_everything_agree() {
     let mut model = with_priors("gaussian(variance=0.3)");

@@ -261,8 +261,8 @@ pub(super) fn moving(model: &Model, rows: &InMemory) -> Result<Option<(Model, Hy
 }
 
 /// Runs Hamiltonian chains of all hyperparameters that are not frozen, in parallel, with a draw of f for each draw of them.
-/// Chains start about the model's hyperparameters; the draws depend on the seed alone. `watch` as for
-/// [`gibbs::sample`](super::gibbs::sample).
+/// Chains start about the model's hyperparameters; the draws depend only on the seed. `watch` as
+/// for [`gibbs::sample`](super::gibbs::sample).
 ///
 /// # Errors
 /// [`Error::Invalid`] for other noise, missing targets, inducing points, rows with weights, hyperparameters without a prior

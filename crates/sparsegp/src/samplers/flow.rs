@@ -1,7 +1,8 @@
 //! A Gaussian posterior by particle flow, and draws from it (Galy-Fajou, Perrone & Opper 2021).
 //!
 //! There are more particles than whitened variables: mean and covariance are whole. They start as the q that was trained,
-//! and flow by gradients at the particles alone; where their free energy no longer falls, the flow ends.
+//! and flow by gradients at the particles only; where their free energy no longer falls, the flow
+//! ends.
 //!
 //! What falls is the free energy of particles, whose mean of φ is the Gaussian's only where φ is quadratic. Draws
 //! that did not move them tell how far the Gaussian is from its own optimum, and whether it has a lower free energy than
@@ -71,8 +72,8 @@ pub(super) fn check(model: &Model, outputs: usize, particles: Option<usize>) -> 
     Ok(())
 }
 
-/// Flows, and draws. `watch` as for [`gibbs::sample`](super::gibbs::sample), told of steps. Returns the draws, and what a person
-/// should know.
+/// Flows, and draws. `watch` as for [`gibbs::sample`](super::gibbs::sample), which receives steps.
+/// Returns the draws, and what a person should know.
 ///
 /// # Errors
 /// [`Error::Invalid`] for several sets of inducing points and more than [`MOST`] whitened variables, and as for [`Whitened::new`].
@@ -122,14 +123,14 @@ pub(super) fn sample(
     if report.ended == Ended::Interrupted {
         return Ok((Draws::default(), None));
     }
-    let (particles, told) = better(&mut target, first, gpf.particles(), &report.ended, seed)?;
+    let (particles, remark) = better(&mut target, first, gpf.particles(), &report.ended, seed)?;
     let mut all = Draws::default();
     for chain in 0..chains {
         let drawn = particles.draw(draws, &mut stream(seed, &format!("flow/draws/{chain}")));
         let one = |s: usize| Mat::from_fn(m, latents, |i, l| drawn[(l * m + i, s)]);
         all.z.push((0..draws).map(one).collect());
     }
-    Ok((all, told))
+    Ok((all, remark))
 }
 
 /// The one of two Gaussians, by their particles, with the lower free energy, and what a person should know.
@@ -169,7 +170,7 @@ fn better(
         return Ok((first, Some(text)));
     }
     let settled = Settled::look(last, target, JUDGED, seed)?;
-    let told = match ended {
+    let remark = match ended {
         Ended::Restored { step, reason } => Some(format!(
             "the particle flow was put back to its state before step {step}: {reason}"
         )),
@@ -185,5 +186,5 @@ fn better(
         )),
         _ => None,
     };
-    Ok((last.clone(), told))
+    Ok((last.clone(), remark))
 }

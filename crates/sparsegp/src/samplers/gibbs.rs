@@ -28,7 +28,7 @@ use std::ops::ControlFlow;
 /// How to sample.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct GibbsOptions {
-    /// Chains, each from a start of its own.
+    /// Chains, each from its own start.
     pub chains: usize,
     /// Sweeps of every chain that are dropped.
     pub burn_in: usize,
@@ -306,7 +306,7 @@ impl Running<'_, '_> {
     }
 }
 
-/// What a chain needs to go on: sites are drawn anew in every sweep.
+/// What a chain needs to continue: sites are drawn again in every sweep.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct State {
     /// Position of the generator in its stream.
@@ -357,9 +357,9 @@ impl Runs for Running<'_, '_> {
     }
 }
 
-/// Runs chains from the model's hyperparameters, in parallel; the draws depend on the seed alone, not on the number of
-/// threads. `watch` is told now and then how many sweeps of every chain are done and of how many, and may end the
-/// sampling, with the draws made so far.
+/// Runs chains from the model's hyperparameters, in parallel; the draws depend only on the seed,
+/// not on the number of threads. `watch` receives now and then how many sweeps of every chain are
+/// done and of how many, and may end the sampling, with the draws made so far.
 ///
 /// # Errors
 /// As for [`Setting::new`], [`Chain::new`] and [`Chain::sweep`]; [`Error::Invalid`] for no draws, and where hyperparameters

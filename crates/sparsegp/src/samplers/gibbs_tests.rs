@@ -185,7 +185,7 @@ fn with_inducing_points_at_the_rows_all_laws_are_one() {
 }
 
 #[test]
-fn draws_depend_on_the_seed_alone() {
+fn draws_depend_only_on_the_seed() {
     let model = model(likelihoods::parse("bernoulli(link=logit)").unwrap(), None);
     let data = rows(&[1.0, 0.0, 1.0], 1.0);
     let options =

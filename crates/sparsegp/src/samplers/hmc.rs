@@ -55,7 +55,7 @@ impl Path {
 /// How to sample.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct HmcOptions {
-    /// Chains, each from a start of its own.
+    /// Chains, each from its own start.
     pub chains: usize,
     /// Paths of every chain that are dropped.
     pub burn_in: usize,
@@ -245,7 +245,7 @@ impl Hamiltonian {
     }
 }
 
-/// What a chain needs to go on: a path is made anew by every sweep.
+/// What a chain needs to continue: every sweep makes a new path.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct State {
     /// Position of the generator in its stream.
@@ -382,8 +382,8 @@ pub(super) fn check(options: &HmcOptions) -> Result<()> {
     Ok(())
 }
 
-/// Runs chains at fixed hyperparameters, in parallel; the draws depend on the seed alone. `watch` as for
-/// [`gibbs::sample`](super::gibbs::sample).
+/// Runs chains at fixed hyperparameters, in parallel; the draws depend only on the seed. `watch` as
+/// for [`gibbs::sample`](super::gibbs::sample).
 ///
 /// # Errors
 /// As for [`Setting::new`] and [`Joint::new`]; [`Error::Invalid`] for no draws or numbers out of range.
@@ -422,9 +422,10 @@ pub fn sample_from(
 }
 
 /// Samples any density with a gradient. Chains start at `starts` (D numbers for all chains, or D for each, one
-/// after the other), or at draws of N(0, I). They advance together, one position of every chain at a time; the draws depend on the seed and
-/// the density alone. A log density that is not finite counts as −∞ after the start. `watch` is told how many sweeps every
-/// chain has made and of how many, and may end the sampling, with the draws made so far.
+/// after the other), or at draws of N(0, I). They advance together, one position of every chain at
+/// a time; the draws depend only on the seed and the density. A log density that is not finite
+/// counts as −∞ after the start. `watch` receives how many sweeps every chain has made and of how
+/// many, and may end the sampling, with the draws made so far.
 ///
 /// # Errors
 /// [`Error::NonFinite`] for a log density or gradient that is not finite at a start; [`Error::Invalid`] for no draws or

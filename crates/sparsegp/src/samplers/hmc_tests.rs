@@ -240,7 +240,7 @@ fn chains_have_the_moments_of_the_posterior() {
 }
 
 #[test]
-fn draws_depend_on_the_seed_alone_and_bad_options_are_refused() {
+fn draws_depend_only_on_the_seed_and_bad_options_are_refused() {
     let mut watch = |_, _| ControlFlow::Continue(());
     let model = model(likelihoods::parse("poisson").unwrap(), None);
     let data = rows(&[1.0, 0.0, 4.0], 1.0);

@@ -102,7 +102,9 @@ impl<'a> Joint<'a> {
             check(&setting.model)?;
         }
         if setting.model.method.is_sparse() && setting.target == Target::Fitc {
-            return invalid("the law `fitc` has no density of u alone: use `variational`".into());
+            return invalid(
+                "the law `fitc` has no density of u by itself: use `variational`".into(),
+            );
         }
         let (n, latents) = (setting.mu.nrows(), setting.latents());
         let outputs = setting.rows.y.ncols();
@@ -138,7 +140,8 @@ impl<'a> Joint<'a> {
         position
     }
 
-    /// The log likelihood of a position of the original variables alone: what [`LogDensity::value`] adds to the prior.
+    /// Only the log likelihood of a position of the original variables: what [`LogDensity::value`]
+    /// adds to the prior.
     pub(super) fn log_likelihood(&mut self, position: &[f64]) -> f64 {
         self.latent_values_of(position);
         self.original()

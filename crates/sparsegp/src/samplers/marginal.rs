@@ -79,13 +79,13 @@ pub fn sample(
         ..HmcOptions::default()
     };
     let mut stopped = false;
-    let mut told = |done: usize, total: usize| {
+    let mut progress = |done: usize, total: usize| {
         let flow = watch(done, total);
         stopped |= flow.is_break();
         flow
     };
     let mut all = Parallel::new(&density, CHAINS);
-    let drawn = sample_density(&mut all, Some(&starts), &options, &mut told)?;
+    let drawn = sample_density(&mut all, Some(&starts), &options, &mut progress)?;
     let summaries = drawn.summaries();
     let least = summaries.iter().map(|own| own.ess_bulk).fold(f64::INFINITY, f64::min);
     let dim = drawn.dim;

@@ -23,7 +23,7 @@ use std::ops::ControlFlow;
 /// How to sample.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct MetropolisOptions {
-    /// Chains, each from a start of its own.
+    /// Chains, each from its own start.
     pub chains: usize,
     /// Proposals of every chain that are dropped.
     pub burn_in: usize,
@@ -76,7 +76,7 @@ impl RandomWalk {
     }
 }
 
-/// What a chain needs to go on.
+/// What a chain needs to continue.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct State {
     /// Position of the generator in its stream.
@@ -162,8 +162,8 @@ fn check(options: &MetropolisOptions) -> Result<()> {
     Ok(())
 }
 
-/// Runs chains at fixed hyperparameters, in parallel; the draws depend on the seed alone. `watch` as for
-/// [`gibbs::sample`](super::gibbs::sample).
+/// Runs chains at fixed hyperparameters, in parallel; the draws depend only on the seed. `watch` as
+/// for [`gibbs::sample`](super::gibbs::sample).
 ///
 /// # Errors
 /// As for [`Setting::new`]; [`Error::Invalid`] for no draws or a step that is not positive.

@@ -19,7 +19,7 @@ pub(super) struct Swept {
 
 /// A chain. A sweep begins, asks for densities, and ends with the answer that [`Moves::take`] turns into a [`Swept`].
 pub(super) trait Moves: Send {
-    /// What it needs, beside what it was made from, to go on.
+    /// What it needs, beside what it was made from, to continue.
     type State: Serialize + DeserializeOwned;
     /// Whether gradients are asked for, too.
     const GRADIENTS: bool;

@@ -65,7 +65,7 @@ pub(super) struct Trajectory {
 }
 
 /// Whether M⁻¹p · ρ > 0 at both ends.
-fn goes_on(sum: &[f64], ends: [&[f64]; 2], inverse_mass: &[f64]) -> bool {
+fn continues(sum: &[f64], ends: [&[f64]; 2], inverse_mass: &[f64]) -> bool {
     ends.iter().all(|p| {
         let each = p.iter().zip(sum).zip(inverse_mass);
         each.map(|((p, s), m)| p * s * m).sum::<f64>() > 0.0
@@ -161,7 +161,7 @@ impl Trajectory {
         self.sum.iter_mut().zip(&part.sum).for_each(|(s, p)| *s += p);
         self.level += 1;
         let ends = [&self.ends[0].momentum[..], &self.ends[1].momentum];
-        if self.level == self.depth || !goes_on(&self.sum, ends, inverse_mass) {
+        if self.level == self.depth || !continues(&self.sum, ends, inverse_mass) {
             return Some(self.ended(false));
         }
         self.double(inverse_mass, rng);
@@ -180,7 +180,7 @@ impl Trajectory {
             let sum: Vec<f64> = first.sum.iter().zip(&second.sum).map(|(a, b)| a + b).collect();
             let [start, _] = first.ends;
             let [_, last] = second.ends;
-            if !goes_on(&sum, [&start, &last], inverse_mass) {
+            if !continues(&sum, [&start, &last], inverse_mass) {
                 return false;
             }
             let other = uniform(rng).ln() < second.log_weight - log_weight;

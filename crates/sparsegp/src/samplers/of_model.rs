@@ -83,8 +83,9 @@ pub fn check_rows(
     })
 }
 
-/// Samples the posterior of a model by a sampler, with the chains of `options`. Chains go on from a state, and give states to a
-/// checkpointer; independent draws (of a particle flow) begin anew. Returns the draws, and what a person should know of the paths.
+/// Samples the posterior of a model by a sampler, with the chains of `options`. Chains continue
+/// from a state, and give states to a checkpointer; independent draws (of a particle flow) begin
+/// again. Returns the draws, and what a person should know of the paths.
 ///
 /// # Errors
 /// As for [`gibbs::sample_from`], [`hmc::sample_from`], [`everything::sample_from`], [`evidence::sample_from`] and
@@ -150,12 +151,12 @@ pub fn sample(
         true => everything::sample_from(model, rows, &own, going, watch)?,
         false => hmc::sample_from(model, rows, &own, going, watch)?,
     };
-    let told = told(&found);
-    Ok((found.draws, told))
+    let remark = remark(&found);
+    Ok((found.draws, remark))
 }
 
 /// That paths lost their energy.
-fn told(found: &Sampled) -> Option<String> {
+fn remark(found: &Sampled) -> Option<String> {
     (found.divergences > 0).then(|| {
         format!(
             "{} paths of the chains lost their energy (divergences): draws may miss narrow regions of the posterior; a longer \

@@ -1,4 +1,4 @@
-//! What chains need to go on, to the same bits.
+//! What chains need to resume, to the same bits.
 
 use super::chains::{Kept, Runs};
 use crate::error::{Error, Result};
@@ -22,8 +22,8 @@ pub type Checkpointer<'a> = &'a mut dyn FnMut(SamplingState) -> Result<()>;
 /// Where chains begin, and who takes their states.
 #[derive(Default)]
 pub struct Going<'a> {
-    /// They go on from here, as if there had been no interruption; none for the start. There may be more draws to make than when
-    /// the sampling began.
+    /// They continue from here, as if there had been no interruption; none for the start. There may
+    /// be more draws to make than when the sampling began.
     pub state: Option<&'a SamplingState>,
     /// Who takes states, and the seconds between them; there is one at the end, too.
     pub checkpoint: Option<(Checkpointer<'a>, f64)>,

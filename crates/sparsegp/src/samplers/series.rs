@@ -193,7 +193,7 @@ struct Running<'s, 'a> {
     series: &'s Series<'a>,
 }
 
-/// What a chain needs to be resumed: sites are drawn anew in every sweep.
+/// What a chain needs to be resumed: sites are drawn again in every sweep.
 #[derive(Debug, Serialize, Deserialize)]
 struct State {
     /// Position of the generator in its stream.

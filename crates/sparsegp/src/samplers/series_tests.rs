@@ -147,7 +147,7 @@ fn chains_have_the_law_of_those_with_a_full_covariance() {
 }
 
 #[test]
-fn draws_depend_on_the_seed_alone() {
+fn draws_depend_only_on_the_seed() {
     let (model, data) =
         (model("gibbs-markov", "bernoulli(link=logit)"), rows(&[1.0, 0.0, 1.0], 1.0));
     let options =

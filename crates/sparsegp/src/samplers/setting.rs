@@ -88,7 +88,7 @@ impl<'a> Setting<'a> {
     /// Features of a kernel at its present parameters.
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`], after which the features are no good until they are renewed.
+    /// [`Error::NotPositiveDefinite`], after which the features are invalid until they are renewed.
     pub(super) fn renew_kernel(&mut self, at: usize) -> Result<()> {
         let (kernel, x) = (&self.model.kernels[at], self.rows.x.as_ref());
         let Features { a, k, unexplained } = &mut self.features[at];

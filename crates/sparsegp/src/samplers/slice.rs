@@ -240,8 +240,8 @@ impl Hyperparameters {
         let turns = model.likelihood.augmented().map_or(1, |a| a.turns());
         if shared && turns > 1 && coordinates.iter().any(|c| matches!(c.block, Block::Kernel(_))) {
             return invalid(format!(
-                "latent functions of `{}` that share a kernel cannot have its parameters sampled: give each a kernel of \
-                 its own, as in `rbf; rbf`, or freeze it",
+                "latent functions of `{}` that share a kernel cannot have its parameters sampled: give each its \
+                 own kernel, as in `rbf; rbf`, or freeze it",
                 model.likelihood.name()
             ));
         }

@@ -329,7 +329,7 @@ fn predictions_average_over_draws_with_their_hyperparameters() {
         };
         let (found, variance) = all.predict_f(new.as_ref()).unwrap();
         close("mean", found[(2, 0)], mean[(2, 0)]);
-        close("mean alone", all.predict_mean(new.as_ref()).unwrap()[(2, 0)], mean[(2, 0)]);
+        close("only mean", all.predict_mean(new.as_ref()).unwrap()[(2, 0)], mean[(2, 0)]);
         close("variance", variance[(2, 0)], square - mean[(2, 0)] * mean[(2, 0)]);
         let (_, full) = all.predict_f_full(new.as_ref()).unwrap();
         close("covariance", full[0][(2, 1)], covariance - mean[(2, 0)] * mean[(1, 0)]);

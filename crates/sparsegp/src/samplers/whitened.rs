@@ -59,7 +59,7 @@ pub(super) struct Chain<U, M> {
     tally: Tally,
 }
 
-/// What a chain needs to go on.
+/// What a chain needs to continue.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct State<S> {
     moves: S,

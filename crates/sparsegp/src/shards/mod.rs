@@ -1,9 +1,10 @@
 //! Rows in other processes: what a process that has some of them does.
 //!
-//! A [`Shard`] is some of the rows, in memory. It tells its [`Statistics`]; scaled as those of all shards together say, it
-//! answers requests ([`Shard::answer`]) and gives single rows ([`Shard::take`]). Every call is a function of its arguments
-//! alone, so that a lost shard can be made again. How messages travel is the caller's matter: see [`crate::data::shards`] for
-//! what the process that drives the fit needs of it, and the guide for Dask and MPI.
+//! A [`Shard`] is some of the rows, in memory. It reports its [`Statistics`]; scaled as those of
+//! all shards together say, it answers requests ([`Shard::answer`]) and gives single rows
+//! ([`Shard::take`]). Every call is a function only of its arguments, so that a lost shard can be
+//! made again. How messages travel is the caller's matter: see [`crate::data::shards`] for what the
+//! process that drives the fit needs of it, and the guide for Dask and MPI.
 //!
 //! ```
 //! use sparsegp::data::shards::{Shards, total};

@@ -217,7 +217,7 @@ fn patches_go_to_shards() {
     }
 }
 
-/// Bits depend on the partition alone, and the shards alone see the rows.
+/// Bits depend only on the partition, and only the shards see the rows.
 #[test]
 fn a_fit_on_shards_has_the_same_bits_again_and_reads_few_rows_here() {
     let bits = || {
@@ -339,7 +339,7 @@ fn requests_and_statistics_of_other_columns_are_refused() {
         let wide = Shard::new(InMemory::new(Mat::zeros(4, 3), Mat::zeros(4, 1)).unwrap());
         let more = Shard::new(InMemory::new(Mat::zeros(4, 2), Mat::zeros(4, 2)).unwrap());
         let mut refused = 0;
-        // what targets say of latent values is a matter of each of them alone
+        // what targets say of latent values concerns each of them separately
         let guesses = |request: &&Vec<u8>| match Work::from_bytes(request).unwrap() {
             Work::Sweep(own) => own.kind == "guesses",
             _ => false,

@@ -48,7 +48,7 @@ impl Mixing {
         let normal =
             Mat::from_fn(last, last, |i, j| sum_of_products(&differences[i], &differences[j]));
         let right = Mat::from_fn(last, 1, |i, _| sum_of_products(&differences[i], newest));
-        // steps that tell the same as others get no weight of their own
+        // steps that repeat others get no separate weight
         let trace: f64 = (0..last).map(|i| normal[(i, i)]).sum();
         let Ok(factor) = Cholesky::new(normal.as_ref(), Jitter::Absolute(1e-10 * trace), "mixing")
         else {
@@ -101,7 +101,7 @@ mod tests {
         }
         let beside = 2.0 * fixed[0] - fixed[1] + 0.5;
         assert!((q.second.value()[0] - beside).abs() < 1e-5, "{} {beside}", q.second.value()[0]);
-        // steps alone run away
+        // steps without mixing diverge
         let mut alone = Variational::sites(2, 1, Tying::Natural);
         (0..9).for_each(|_| drop(step(&mut alone)));
         let off = (alone.first.value()[0] - fixed[0]).abs();

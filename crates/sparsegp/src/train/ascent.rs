@@ -79,7 +79,7 @@ impl Negated<'_> {
         }))
     }
 
-    /// Brings what is no variable of the optimiser to its best at the present point.
+    /// Brings what is not a variable of the optimiser to its best at the present point.
     fn settle(&mut self) -> Result<()> {
         let Some(Profile { em, steps, q }) = &mut self.profile else { return settle(self.model) };
         match q {

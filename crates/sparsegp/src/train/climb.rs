@@ -19,8 +19,9 @@ const CLOSER: f64 = 1e-2;
 /// is a bound, too, and with ten classes hyperparameters gain more by the time of the next passes than they would.
 const MOST_PASSES: usize = 6;
 
-/// Passes go on beyond [`MOST_PASSES`] while the last one brought this share of what the bound lacks to that at the best
-/// point: a far trial judged by sites that have not come to it yet looks like a wall, and a line search then creeps.
+/// Passes continue beyond [`MOST_PASSES`] while the last one brought this share of what the bound
+/// lacks to that at the best point: a far trial judged by sites that have not come to it yet looks
+/// like a wall, and a line search then creeps.
 const WORTHWHILE: f64 = 0.05;
 
 /// Steps that are shorter than this lead nowhere.
@@ -123,7 +124,7 @@ fn climb(
 ) -> Result<Settled> {
     let mut climb = Climb::new(options.tolerance, terms(data));
     let mut settled = Settled { passes: most, promise: f64::INFINITY, moved: false, stuck: false };
-    // a Newton step; latent functions with kernels of their own overshoot together
+    // a Newton step; latent functions with separate kernels overshoot together
     let alone = model.kernels.len() == 1 || steps.bound().never_falls(&*model.likelihood);
     let mut rate = options.rate.unwrap_or(if alone { 1.0 } else { EmOptions::CAREFUL });
     let (mut mixing, mut best) = (Mixing::default(), model.q.clone());

@@ -28,8 +28,8 @@ pub struct EmOptions {
     pub m_steps: usize,
     /// A phase ends where a step, and the training where two rounds in turn raise the bound by less than
     /// this fraction of it; where L-BFGS has a plateau ([`crate::optim::LbfgsOptions::plateau`]), the tolerance of that
-    /// one ends the training. (Rounds may go on rising by ever so little: a thousand rows of two classes
-    /// gained 0.14 nats in all in 950 iterations after the first 50.)
+    /// one ends the training. (Rounds may continue to rise by ever so little: a thousand rows of
+    /// two classes gained 0.14 nats in all in 950 iterations after the first 50.)
     pub tolerance: f64,
     /// After so many rounds L-BFGS climbs the bound at the best sites for every point that it tries, until it
     /// converges: rounds crawl where sites and hyperparameters must move together. None for rounds to the end, as in
@@ -446,7 +446,7 @@ impl Turns<'_, '_> {
                 self.state.converged = Some(text);
             } else if settled.promise > least {
                 self.state.failed = Some(format!(
-                    "stopped: steps of q raise the bound no more, and this is no optimum: the gradient in q promises \
+                    "stopped: steps of q raise the bound no more, and this is not an optimum: the gradient in q promises \
                      {:.2e} nats, more than {least:.2e}",
                     settled.promise
                 ));

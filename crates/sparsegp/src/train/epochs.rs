@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-/// Everything that training needs to go on beside the model: what a checkpoint holds.
+/// Everything that training needs to resume beside the model: what a checkpoint holds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainingState {
     /// What the training was asked to be ([`Surroundings::settings`]).
@@ -77,8 +77,8 @@ pub type Bound<'a> = &'a mut dyn FnMut(&Model) -> Result<f64>;
 /// What training by minibatches meets beside the model and the batches.
 #[derive(Default)]
 pub struct Surroundings<'a> {
-    /// What the training was asked to be, by names: kept in its state, so that nobody goes on with a
-    /// state of another one.
+    /// What the training was asked to be, by names: kept in its state, so that nobody resumes with
+    /// a state of another one.
     pub settings: Vec<(String, String)>,
     /// The starting values that were judged, the one that was taken first.
     pub judged: Vec<Judged>,
@@ -86,7 +86,7 @@ pub struct Surroundings<'a> {
     pub held_out: Option<&'a dyn Source>,
     /// A bound on all rows that decides instead: at the start, after 1, 2, 4, … epochs and at the end.
     pub bound: Option<Bound<'a>>,
-    /// A state to go on from, for the model that was saved with it.
+    /// A state to resume from, for the model that was saved with it.
     pub resume: Option<TrainingState>,
     /// Called now and then, and at the end of the training.
     pub checkpoint: Option<Checkpointer<'a>>,
@@ -468,11 +468,11 @@ mod tests {
     }
 
     #[test]
-    fn a_bound_that_still_rises_is_told_from_one_that_has_settled() {
+    fn a_bound_that_still_rises_is_distinguished_from_one_that_has_settled() {
         let rows = 100.0;
         let rise = rising(&trace(|t| 5.0 * t, 3.0), rows).expect("a rise");
         assert!((rise - 0.5).abs() < 0.05, "{rise}");
-        // settled, noise alone, too little to matter, a fall, and too short to tell
+        // settled, only noise, too little to matter, a fall, and too short to judge
         assert_eq!(rising(&trace(|t| -300.0 * (-0.5 * t).exp(), 3.0), rows), None);
         assert_eq!(rising(&trace(|_| -50.0, 40.0), rows), None);
         assert_eq!(rising(&trace(|t| 0.05 * t, 0.0), rows), None);

@@ -9,8 +9,8 @@ use crate::optim::AnyOptimiser;
 use serde::{Deserialize, Serialize};
 use std::time::Instant;
 
-/// A training after an iteration (or a round of steps of q and iterations): all that it needs to go on to the same
-/// bits, but the model's structure, the rows and the options.
+/// A training after an iteration (or a round of steps of q and iterations): all that it needs to
+/// resume to the same bits, but the model's structure, the rows and the options.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Standing {
     /// Values of all parameters of the model, in the order of their paths.
@@ -78,7 +78,7 @@ pub struct Rounds {
 /// Writes down where a training stands.
 pub type Notary<'a> = &'a mut dyn FnMut(&Standing) -> Result<()>;
 
-/// A training that goes on, or leaves checkpoints to go on from.
+/// A training that resumes, or leaves checkpoints to resume from.
 #[derive(Default)]
 pub struct GoingOn<'a> {
     /// Where an earlier run stood; the model has its values already.

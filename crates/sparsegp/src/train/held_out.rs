@@ -92,18 +92,18 @@ mod tests {
             hidden: Vec::new(),
         };
         let mut best = None;
-        let mut told = Vec::new();
+        let mut outcomes = Vec::new();
         for (epoch, now) in [(1, f64::NAN), (2, -2.0), (3, f64::NAN), (4, -1.0), (5, -1.0)] {
             model.params_mut()[0].1.set("variance", &[epoch as f64]).unwrap();
-            told.push(judge(&model, now, epoch, 2, &mut best));
+            outcomes.push(judge(&model, now, epoch, 2, &mut best));
         }
-        assert!(told.iter().all(Option::is_none), "{told:?}");
+        assert!(outcomes.iter().all(Option::is_none), "{outcomes:?}");
         assert_eq!(
             best.as_ref().map(|(now, at, values)| (*now, *at, values[0])),
             Some((-1.0, 4, 4.0))
         );
-        let told = judge(&model, f64::NAN, 6, 2, &mut best).unwrap();
-        assert!(told.contains("for 2 epochs") && told.contains("after epoch 4"), "{told}");
+        let message = judge(&model, f64::NAN, 6, 2, &mut best).unwrap();
+        assert!(message.contains("for 2 epochs") && message.contains("after epoch 4"), "{message}");
         let (_, _, values) = best.unwrap();
         set_all_values(&mut model, &values).unwrap();
         assert_eq!(all_values(&model)[0], 4.0);

@@ -13,7 +13,7 @@ use crate::optim::{Adam, Optimiser, Status};
 /// Trains all parameters of layers that are not frozen by minibatches. `options` say how steps are
 /// made, `training` how many epochs there are (`epochs`, `least`), its `patience` and the seconds
 /// between checkpoints; its other fields have no effect. `method` is that of the model which the layers
-/// are in checkpoints and for held-out rows. Layers that are no such model, or of which none can
+/// are in checkpoints and for held-out rows. Layers that are not such a model, or of which none can
 /// predict ([`Model::of_deep`], [`Posterior::of_q`]), have neither.
 ///
 /// A step whose bound is not finite, or for which some matrix is not positive definite, is halved
@@ -38,7 +38,7 @@ pub fn train_layers(
     let mut steps = Steps::new(layers, options, planned)?;
     let of_another = |state: &TrainingState| state.adam.x().len() != steps.count();
     let outcome = if surroundings.resume.as_ref().is_some_and(of_another) {
-        Err(Error::Invalid("the training to go on with is of another model".into()))
+        Err(Error::Invalid("the training to resume is of another model".into()))
     } else {
         let model = Model::of_deep(steps.layers(), method);
         let known = model.and_then(|model| Posterior::of_q(&model));

@@ -242,7 +242,7 @@ pub enum Event<'a> {
         /// Seconds since the start of the sampling.
         seconds: f64,
     },
-    /// A checkpoint could not be written; the training goes on.
+    /// A checkpoint could not be written; the training continues.
     CheckpointFailed {
         /// What happened, in a sentence.
         reason: &'a str,
@@ -266,8 +266,8 @@ pub enum Event<'a> {
 
 /// Somebody who watches the training and may end it. `()` watches nothing.
 pub trait Observer {
-    /// Told of everything that happens. After an iteration [`ControlFlow::Break`] ends the training,
-    /// with the best parameters found.
+    /// Receives everything that happens. After an iteration [`ControlFlow::Break`] ends the
+    /// training, with the best parameters found.
     fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
         let _ = event;
         ControlFlow::Continue(())

@@ -18,7 +18,7 @@ pub struct StochasticOptions {
     pub adam: AdamOptions,
     /// Share of the learning rate that is left at the end: it falls along half a cosine over all
     /// epochs, or over the time that a limit leaves where that ends first ([`crate::optim::Progress`]),
-    /// unless `adam` has a schedule of its own. 1 for a constant rate.
+    /// unless `adam` has its own schedule. 1 for a constant rate.
     pub last_rate: f64,
     /// Factor of the learning rate for inducing points, beside what the lengthscales make of it.
     pub inducing_rate: f64,
@@ -30,7 +30,7 @@ pub struct StochasticOptions {
     /// not.
     pub adaptive: Option<bool>,
     /// E-steps and M-steps on every minibatch: so many natural-gradient steps of q, then so many of Adam
-    /// on the rest, each from a pass of its own (stochastic partial EM: Adam et al. 2021, Alg. 2). None
+    /// on the rest, each from its own pass (stochastic partial EM: Adam et al. 2021, Alg. 2). None
     /// for one of each from one pass. Where q is trained by Adam, only the second number counts.
     pub em: Option<(usize, usize)>,
     /// How many classes move in a step, for `svi` with many classes: so many of the latent functions are drawn for
@@ -38,7 +38,7 @@ pub struct StochasticOptions {
     /// Adam that are unbiased ([`Step::choose`](crate::methods::Step::choose); Galy-Fajou 2022, §7.4). The others cost
     /// their means and variances at the rows of the minibatch. None for all.
     pub classes_per_step: Option<usize>,
-    /// Seed of the classes that are drawn; [`fit`](crate::fit::fit) takes that of its own options.
+    /// Seed of the classes that are drawn; [`fit`](crate::fit::fit) takes that of its options.
     pub seed: u64,
     /// Epochs without a better density of held-out rows after which training ends; the best state is
     /// kept. Without held-out rows it has no effect.
@@ -94,7 +94,8 @@ impl StochasticOptions {
     /// | steps of L | γ = 1, to a residual of 5·10⁻³, at most 100 | §4.2; here γ is less where 1 is not safe |
     /// | probes of the traces | 256 | released configuration; here in L-space |
     ///
-    /// It stops L's steps at rounding too, and starts L anew where it has lost touch ([`SolverOptions`]).
+    /// It stops L's steps at rounding too, and restarts L where it has lost touch
+    /// ([`SolverOptions`]).
     ///
     /// [`SolverOptions`]: crate::inverse_free::SolverOptions
     pub fn inverse_free() -> Self {

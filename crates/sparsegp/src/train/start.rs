@@ -177,7 +177,7 @@ fn guesses(model: &mut Model, engine: &dyn Engine, data: &dyn Source) -> Result<
     let Some(guess) = Guesses::of(model, data)? else { return Ok(()) };
     let before = objective(model, engine, data)?.unwrap_or(f64::NEG_INFINITY);
     let far = FAR * terms(data);
-    // what is known of the rows alone is a limit to what can be gained
+    // what is known of the rows without a prior limits what can be gained
     if before >= guess.value - far {
         return Ok(());
     }

@@ -393,7 +393,7 @@ mod tests {
             let own = way.ruler.value(middle);
             let back = value(way.of(own));
             assert!((back - own).abs() < 1e-9 * own.abs().max(1.0), "{param:?}: {own}, {back}");
-            // the bound at 0 (for an upper bound alone, or at the other end of an interval)
+            // the bound at 0 (for only an upper bound, or at the other end of an interval)
             let bound = way.ruler.value(low.or(high).unwrap());
             assert!((value(0.0) - bound).abs() < 1e-9 * bound.abs().max(1.0), "{param:?}");
             let start = way.of(bound.next_up());

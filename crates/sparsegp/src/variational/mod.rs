@@ -2,7 +2,7 @@
 //!
 //! Every latent function l has u_l = f_l(Z) − m_l(Z) at M inducing points, and q(u_l) = N(m_l, R_l R_lᵀ).
 //! It is stored *whitened* (of v = L⁻¹u, with Kuu = L Lᵀ; the prior is N(0, I)) or *marginal* (of u
-//! itself), with a full lower-triangular root or with standard deviations alone. Whatever is stored,
+//! itself), with a full lower-triangular root or with standard deviations only. Whatever is stored,
 //! inference sees the whitened form: m_v = L⁻¹m, R_v = L⁻¹R ([`Variational::whitened`]), and its
 //! adjoints come back the same way ([`Variational::pull`]).
 
@@ -39,7 +39,8 @@ pub struct Variational {
     pub v: Option<Param>,
     /// What of.
     pub form: Form,
-    /// Smallest precision of a row's site in steps that move sites alone (Adam et al. 2021 take 2·10⁻⁸).
+    /// Smallest precision of a row's site in steps that move only sites (Adam et al. 2021 take
+    /// 2·10⁻⁸).
     pub floor: f64,
 }
 
@@ -53,7 +54,7 @@ pub enum Form {
     Marginal,
     /// Sites: what the prior is multiplied with ([`sites`]).
     Sites(Tying),
-    /// What pseudo-observations with noise variances of their own make of the prior: L-SVGP
+    /// What pseudo-observations with their own noise variances make of the prior: L-SVGP
     /// ([`crate::inverse_free`]).
     Likelihood(Preconditioner),
     /// The same without factorisations: R-SVGP.
@@ -312,7 +313,7 @@ impl Variational {
         }
     }
 
-    /// The same for some latent functions alone.
+    /// The same for only some latent functions.
     pub fn copy_latents(&mut self, other: &Self, latents: &[usize]) {
         let count = self.latents();
         for (own, other) in [(&mut self.first, &other.first), (&mut self.second, &other.second)] {

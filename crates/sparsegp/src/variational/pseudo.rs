@@ -8,11 +8,12 @@ use crate::params::{Param, Role, Shape, Transform};
 
 /// Where the noise variances λ start (Cortinovis et al., App. S5.3, released configuration).
 const LAMBDA: f64 = 1e-4;
-/// L starts at this multiple of the identity (the same); larger K̃ make the first solve start anew.
+/// L starts at this multiple of the identity (the same); larger K̃ make the first solve restart.
 const ROOT: f64 = 1e-3;
 
 impl Variational {
-    /// m̃ = 0 and λ = 10⁻⁴, for L-SVGP or, `relaxed`, R-SVGP (with L = 10⁻³I, which optimisers leave alone).
+    /// m̃ = 0 and λ = 10⁻⁴, for L-SVGP or, `relaxed`, R-SVGP (with L = 10⁻³I, which optimisers do
+    /// not change).
     pub fn pseudo_observations(
         points: usize,
         latents: usize,

@@ -74,7 +74,7 @@ impl Variational {
             Tying::Untied => zeros(shape, size * latents),
             _ => zeros(Shape::Lower(latents, size), latents * size * (size + 1) / 2),
         };
-        // steps of their own move them
+        // separate steps move them
         (first.frozen, second.frozen) = (true, true);
         Self::assemble(first, second, Form::Sites(tying))
     }
@@ -150,7 +150,7 @@ impl SiteWork {
     pub fn posterior(&mut self, q: &Variational, place: &At<'_>, out: &mut Parts) -> Result<()> {
         let At { tying, latents, factor } = place.clone();
         if tying == Tying::Untied {
-            return Err(Error::Invalid("untied sites are of their own rows alone".into()));
+            return Err(Error::Invalid("untied sites belong only to their own rows".into()));
         }
         let (m, l) = (q.points(), factor.l.as_ref());
         let par = par_for(m);

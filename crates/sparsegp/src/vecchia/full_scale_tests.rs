@@ -124,7 +124,7 @@ fn it_is_the_density_of_points_and_neighbours() {
             assert!((a - b).abs() < 1e-7 * b.abs().max(1.0), "{kernel}, {what}: {a} {b}");
         };
         close(value, dense, "value");
-        close(own.value(), value, "value alone");
+        close(own.value(), value, "only value");
         assert!((slopes.residual + &alpha).norm_max() < 1e-6 * alpha.norm_max(), "{kernel}");
         let (mean, variance) = own.with(|own| own.leave_one_out().unwrap());
         let inverse = factor.inverse();
@@ -330,7 +330,7 @@ fn joint_draws_have_the_joint_moments() {
     let joint = own.nearest(9).joint(new.as_ref()).unwrap();
     let (mean, covariance) = (joint.mean(), joint.covariance());
     let (marginal, variance) = own.nearest(9).marginals(new.as_ref()).unwrap();
-    // the first place of the order is given its rows alone
+    // the first place of the order is given only its rows
     let first = (0..6).filter(|i| (variance[*i] - covariance[(*i, *i)]).abs() < 1e-12);
     let first: Vec<usize> = first.collect();
     assert!(!first.is_empty());

@@ -123,7 +123,7 @@ impl Parts {
         Ok(Statistics { sums: passed.sums, phi_a: own.phi_a, gram, gram_c: own.gram_c })
     }
 
-    /// Gradients alone at q.
+    /// Only gradients, at q.
     pub fn gradients(
         &self,
         engine: &Cpu,

@@ -1,4 +1,4 @@
-//! Gradients alone.
+//! Only gradients.
 
 use crate::dense::{Gradients, Parts, Problem, dense, problem};
 use crate::rules::{ByR, ByS, Rule, all};

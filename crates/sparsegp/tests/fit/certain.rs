@@ -44,7 +44,7 @@ fn counts_that_are_all_zero_bound_the_rate_by_their_exposure() {
     ] {
         let fitted = learnt_by(method, likelihood, |_| 0.0, exposure);
         assert!(warned(&fitted), "{likelihood}: {:?}", fitted.warnings);
-        // of zeros that are no counts, most are
+        // of zeros that are not counts, most are
         let params = fitted.model.params();
         let zero = params.iter().find(|(path, _)| path == "likelihood.zero");
         let counted = zero.map_or(1.0, |(_, param)| 1.0 - param.value()[0]);

@@ -121,7 +121,7 @@ fn paths_that_do_not_exist_name_the_nearest() {
 }
 
 #[test]
-fn the_pilot_leaves_given_values_alone() {
+fn the_pilot_does_not_change_given_values() {
     let dataset = table(300, 2);
     let mut own = options("titsias2025", 0);
     own.kernel = "rbf(lengthscales=[0.41, 0.9]) + matern32".into();
@@ -211,13 +211,13 @@ fn minibatches_of_auto_end_with_the_collapsed_bound() {
     assert!(fitted.model.q.is_none());
     let report = fitted.report.as_ref().expect("trained");
     assert!(report.stopped.contains("iterations of the collapsed bound"), "{}", report.stopped);
-    let alone = fitted.model.evaluate(&Cpu::default(), &*data.source).expect("a bound").value;
-    assert!((report.objective - alone).abs() < 1e-9 * alone.abs(), "{} {alone}", report.objective);
+    let bound = fitted.model.evaluate(&Cpu::default(), &*data.source).expect("a bound").value;
+    assert!((report.objective - bound).abs() < 1e-9 * bound.abs(), "{} {bound}", report.objective);
     let asked = FitOptions { method: "svgp2025".into(), ..own };
     let batches = fit(&data, &asked).expect("a fit");
     assert_eq!(batches.model.method.name(), "svgp2025");
     let behind = batches.report.expect("trained").objective - report.objective;
-    assert!(behind < 1.0, "{behind} nats behind minibatches alone");
+    assert!(behind < 1.0, "{behind} nats behind only minibatches");
 }
 
 /// A quarter of the rows, then their square root: no cliff in cost.

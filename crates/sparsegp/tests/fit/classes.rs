@@ -53,7 +53,7 @@ fn some_classes_at_a_time_end_where_all_at_once_do() {
 }
 
 #[test]
-fn the_classes_of_a_step_depend_on_the_seed_alone() {
+fn the_classes_of_a_step_depend_only_on_the_seed() {
     let [one, two] = [trained(100, Some(2), 4), trained(100, Some(2), 4)];
     assert_eq!(bits(&one.model), bits(&two.model));
     let rows = || dataset(draws(400, SIX, 1.0, waves), false);

@@ -42,7 +42,7 @@ fn precise_rows_are_not_left_to_a_few_inducing_points() {
 }
 
 #[test]
-fn rows_that_points_are_enough_for_are_left_alone() {
+fn rows_that_points_are_enough_for_keep_them() {
     let mut rows = precise(110);
     let binomial = likelihoods::parse("binomial").expect("a likelihood");
     let mut rng = stream(4, "few trials");

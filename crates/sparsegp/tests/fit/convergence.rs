@@ -72,7 +72,7 @@ fn wide_priors_with_exponential_links_end_at_the_optimum() {
                 with_points.push(report.objective);
             }
         }
-        // with ten points the optimum is another, to which sites and moments come by ways of their own
+        // with ten points the optimum is another, to which sites and moments come by different ways
         let apart = with_points[0] - with_points[1];
         assert!(apart.abs() < 1e-3, "{variance}: {with_points:?}");
     }
@@ -103,7 +103,7 @@ fn wide_priors_with_exponential_links_end_at_the_optimum() {
 
 /// Nothing helps q here: that is said.
 #[test]
-fn a_q_that_cannot_be_settled_is_no_convergence() {
+fn a_q_that_cannot_be_settled_is_not_convergence() {
     let data = counts();
     let mut own = model("tvgp", "rbf(variance=100, lengthscales=1)", "poisson", "zero", &data);
     own.freeze("kernel", true).expect("a kernel");
@@ -112,7 +112,7 @@ fn a_q_that_cannot_be_settled_is_no_convergence() {
     options.em.rate = Some(1e-9);
     let report = trained(&mut own, &data, &options);
     assert!(!report.converged, "{}", report.stopped);
-    assert!(report.stopped.contains("no optimum"), "{}", report.stopped);
+    assert!(report.stopped.contains("not an optimum"), "{}", report.stopped);
 }
 
 /// `natural_step` takes back what leads to no bound; a shorter step is taken.

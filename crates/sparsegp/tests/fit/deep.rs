@@ -10,7 +10,7 @@ use sparsegp::rng::{stream, uniform};
 use sparsegp::train::{StochasticOptions, Surroundings, TrainingState, train_layers};
 use sparsegp::{io, methods};
 
-/// Rows of two inputs on scales of their own, and targets that jump: what a deep model is for.
+/// Rows of two inputs on different scales, and targets that jump: what a deep model is for.
 fn rows(n: usize, seed: u64) -> InMemory {
     let mut rng = stream(seed, "rows of a deep model");
     let x = Mat::from_fn(
@@ -100,8 +100,8 @@ fn every_kind_predicts_as_its_layers_do_and_is_read_back_to_the_bit() {
     }
 }
 
-/// Layers after the first see the inputs where that is asked for, functions have kernels of their own, and hidden layers can be looked at:
-/// the first is its posterior, the second a mixture over paths.
+/// Layers after the first see the inputs where that is asked for, functions have separate kernels,
+/// and hidden layers can be looked at: the first is its posterior, the second a mixture over paths.
 #[test]
 fn layers_that_see_the_inputs_and_kernels_for_every_function() {
     let fitted = fitted("deep(layers=3, width=3, kind=w, skip=true, kernels=own)", 20);
@@ -246,7 +246,7 @@ fn a_training_is_watched_and_ends_by_the_clock() {
 }
 
 #[test]
-fn a_training_that_was_ended_goes_on_to_the_same_bits() {
+fn a_training_that_was_ended_resumes_to_the_same_bits() {
     let dataset = Dataset::from_rows(rows(200, 1), true).unwrap();
     let folder = tempfile::tempdir().unwrap();
     for (method, natural) in [
@@ -314,7 +314,7 @@ fn several_targets_and_more_epochs() {
     }
     let more = at(36, true);
     assert_eq!(more.report.as_ref().unwrap().trace.len(), 36);
-    // more steps go on with the whole rate: what the last third had is no end
+    // more steps continue with the whole rate: what the last third had is not an end
     let source = &*dataset.source;
     let from_to = |deep: &mut Deep, resume: Option<TrainingState>, epochs: usize| {
         let training = StochasticOptions {

@@ -1,5 +1,5 @@
-//! Every method and every likelihood on tables that are odd in one way: what is not learnt is said, what is refused is refused
-//! before any training, and nothing goes on for ever.
+//! Every method and every likelihood on tables that are odd in one way: what is not learnt is
+//! reported, what is refused is refused before any training, and everything ends.
 
 use sparsegp::data::Loaded;
 use sparsegp::engine::Cpu;

@@ -139,7 +139,7 @@ fn names_are_given_once() {
 }
 
 #[test]
-fn what_is_no_covariance_or_is_not_known_is_refused_by_name() {
+fn what_is_not_a_covariance_or_is_not_known_is_refused_by_name() {
     kernels::register(Entry { name: "wrong", aliases: &[], about: "", build: wrong }).unwrap();
     let with = |kernel: &str, method: &str| {
         let own = FitOptions { kernel: kernel.into(), inducing: None, ..options(method, 20) };

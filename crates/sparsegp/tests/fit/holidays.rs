@@ -104,7 +104,7 @@ fn effects_of_holidays_are_learnt_and_kept() {
             panic!("one day each")
         };
         assert!(strike - plain > 100.0, "{kernel}: {plain} {strike}");
-        // other terms do not see the holidays, which show as a term of their own
+        // other terms do not see the holidays, which show as a separate term
         let text = found.model.kernel().to_json().to_string();
         assert!(text.contains(r#""active_dims":[0]"#), "{text}");
         assert!(text.contains(r#""active_dims":[1,2,3,4]"#), "{text}");
@@ -139,7 +139,7 @@ fn days_after_the_calendar_are_named() {
     let end = START + (DAYS + 100) as f64;
     assert_eq!(found.calendar_remark(x(end + 0.9).as_ref()), None);
     let text = found.calendar_remark(x(end + 1.0).as_ref()).expect("a remark");
-    assert!(text.contains(&date_text(end)) && text.contains("`day` goes on to"), "{text}");
+    assert!(text.contains(&date_text(end)) && text.contains("`day` continues to"), "{text}");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn holidays_need_a_single_date_and_a_method_for_several_inputs() {
         assert!(error.contains(word), "{error}");
     };
     refused(Selection::targets(["y"]), "not the only input that holds dates");
-    refused(Selection::targets(["y"]).inputs(["x"]), "is no date");
+    refused(Selection::targets(["y"]).inputs(["x"]), "is not a date");
 }
 
 #[test]

@@ -129,7 +129,7 @@ fn greedy_selection_by_the_bound_starts_higher_than_random_rows() {
     assert_eq!(bits(&greedy), bits(&start(Selection::GreedyElbo, 3)));
 }
 
-/// What a selection cannot do is told before the training.
+/// What a selection cannot do is reported before the training.
 #[test]
 fn selections_that_do_not_fit_are_refused() {
     let wide = table(80, 9);

@@ -250,7 +250,7 @@ fn a_resumed_run_has_the_kernel_of_its_checkpoint() {
         let resumed = resumed.expect("the same training");
         assert_eq!(choice(&resumed).kernel, "matern12");
         assert!(choice(&resumed).reason.contains("checkpoint"));
-        let anew = fit(&data, &FitOptions { checkpoint: None, ..automatic() }).expect("a fit");
-        assert_ne!(choice(&anew).kernel, "matern12");
+        let again = fit(&data, &FitOptions { checkpoint: None, ..automatic() }).expect("a fit");
+        assert_ne!(choice(&again).kernel, "matern12");
     }
 }

@@ -89,7 +89,7 @@ fn every_kernel_works_with_every_method_and_in_files() {
                 own.batches = Some(batches);
             }
             let fitted = match fit(&data, &own) {
-                // what a hidden layer gives are no labels
+                // what a hidden layer gives are not labels
                 Err(error)
                     if deep && ["coregion", "categorical"].iter().any(|own| spec.contains(own)) =>
                 {
@@ -155,7 +155,7 @@ fn a_period_is_found() {
         let fitted = fit(&scaled(&x, &y, spec), &own).expect("a fit");
         let period = in_data_units(&fitted, "kernel.kernels[0].kernels[0].period")[0];
         assert!((period / 0.83 - 1.0).abs() < 2e-3, "{method}: {period}");
-        // half a period beyond the data, the wave goes on
+        // half a period beyond the data, the wave continues
         let beyond = Mat::full(1, 1, 2010.4);
         let t = 2010.4;
         let wave = (TAU * t / 0.83).sin() + 0.4 * (2.0 * TAU * t / 0.83 + 1.0).cos();

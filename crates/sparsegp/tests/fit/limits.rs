@@ -75,7 +75,7 @@ impl Observer for After {
 /// A run that the limit ends keeps what earlier runs had found, and the last one ends at the same bits as one without
 /// interruptions.
 #[test]
-fn a_checkpoint_goes_on_over_limits() {
+fn a_checkpoint_resumes_over_limits() {
     let data = table(60, 1);
     let folder = tempfile::tempdir().expect("a folder");
     for (name, own) in cases() {
@@ -93,7 +93,7 @@ fn a_checkpoint_goes_on_over_limits() {
             let fitted = fit(&data, &limited).unwrap_or_else(|e| panic!("{name}: {e}"));
             let report = fitted.report.as_ref().expect("a report");
             assert!(
-                report.stopped.contains("goes on from its checkpoint"),
+                report.stopped.contains("resumes from its checkpoint"),
                 "{name}: {}",
                 report.stopped
             );
@@ -113,7 +113,7 @@ fn a_checkpoint_goes_on_over_limits() {
 }
 
 #[test]
-fn going_on_with_a_model_has_limits_too_and_impossible_ones_are_refused() {
+fn continuing_a_model_has_limits_too_and_impossible_ones_are_refused() {
     let data = table(60, 1);
     let own = FitOptions { time_limit: OVER, ..options("exact", 40) };
     let fitted = fit(&data, &FitOptions { pilot: 0, ..options("exact", 3) }).expect("a fit");

@@ -38,7 +38,7 @@ fn of(method: &str) -> FitOptions {
 }
 
 /// Whether the guard has spoken.
-fn told(fitted: &Fitted) -> bool {
+fn warned(fitted: &Fitted) -> bool {
     fitted.warnings.iter().any(|text| text.contains("double precision"))
 }
 
@@ -165,7 +165,7 @@ fn tables_that_need_more_digits_get_them() {
     ] {
         let (rows, own) = hard(name);
         let [double, single] = [own.clone(), mixed(own)].map(|own| fit(&rows, &own).expect(name));
-        if told(&single) {
+        if warned(&single) {
             spoken.push(name);
             continue;
         }
@@ -184,14 +184,14 @@ fn a_fit_that_is_not_mixed_has_the_bits_of_double_precision() {
     let (rows, own) = hard("little noise");
     let double = fit(&rows, &own).expect("a fit");
     let single = fit(&rows, &mixed(own)).expect("a fit");
-    assert!(told(&single), "{:?}", single.warnings);
+    assert!(warned(&single), "{:?}", single.warnings);
     assert_eq!(bits(&double.model), bits(&single.model));
     assert_eq!(objective(&double), objective(&single));
 }
 
 /// Where noise falls in training, the end is found by the other precision.
 #[test]
-fn a_training_goes_on_in_double_precision_where_digits_run_out() {
+fn a_training_continues_in_double_precision_where_digits_run_out() {
     let x = Mat::from_fn(300, 1, |i, _| i as f64 / 50.0);
     let y = Mat::from_fn(300, 1, |i, _| (1.3 * x[(i, 0)]).sin());
     let rows = Dataset::from_arrays(x, y, true).expect("a table");
@@ -229,7 +229,7 @@ fn methods_without_such_sums_refuse_by_name() {
     }
     let fitted = fit(&rows, &mixed(options("auto", 3))).expect("a fit");
     assert_eq!(fitted.model.method.name(), "exact");
-    assert!(told(&fitted), "{:?}", fitted.warnings);
+    assert!(warned(&fitted), "{:?}", fitted.warnings);
 }
 
 /// `--single` of `rsvgp` is the same by another name.

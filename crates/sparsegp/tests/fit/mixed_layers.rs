@@ -33,7 +33,7 @@ fn precision(fitted: &Fitted) -> Precision {
     fitted.report.as_ref().expect("a report").precision
 }
 
-fn told(fitted: &Fitted, part: &str) -> bool {
+fn warned(fitted: &Fitted, part: &str) -> bool {
     fitted.warnings.iter().any(|text| text.contains(part))
 }
 
@@ -100,7 +100,7 @@ fn layers_that_need_more_digits_get_them_to_the_bits_of_double_precision() {
             let double = fit(&rows, &own).expect(name);
             let single = fit(&rows, &mixed(own)).expect(name);
             assert!(
-                told(&single, "in double precision, not in mixed"),
+                warned(&single, "in double precision, not in mixed"),
                 "{method}, {name}: {:?}",
                 single.warnings
             );
@@ -111,7 +111,7 @@ fn layers_that_need_more_digits_get_them_to_the_bits_of_double_precision() {
 }
 
 #[test]
-fn a_training_that_was_ended_goes_on_in_its_precision() {
+fn a_training_that_was_ended_resumes_in_its_precision() {
     let folder = tempfile::tempdir().expect("a folder");
     let ordinary = |method: &str| (table(300, 2), of(method, 6));
     for (name, method, (rows, own), expected) in [
@@ -155,7 +155,7 @@ fn bits_do_not_depend_on_threads() {
 
 /// Where noise falls in training, the end is found by the other precision.
 #[test]
-fn a_training_goes_on_in_double_precision_where_digits_run_out() {
+fn a_training_continues_in_double_precision_where_digits_run_out() {
     let x = Mat::from_fn(300, 1, |i, _| i as f64 / 50.0);
     let y = Mat::from_fn(300, 1, |i, _| (1.3 * x[(i, 0)]).sin());
     let rows = Dataset::from_arrays(x, y, true).expect("a table");
@@ -166,7 +166,7 @@ fn a_training_goes_on_in_double_precision_where_digits_run_out() {
     }
     let single = fit(&rows, &mixed(own)).expect("a fit");
     assert!(value(&single.model, "likelihood.variance")[0] < 1e-3);
-    assert!(told(&single, "continued in double precision"), "{:?}", single.warnings);
+    assert!(warned(&single, "continued in double precision"), "{:?}", single.warnings);
     assert_eq!(precision(&single), Precision::Double);
     let report = single.report.expect("a report");
     let iterations: Vec<usize> = report.trace.iter().map(|point| point.iteration).collect();

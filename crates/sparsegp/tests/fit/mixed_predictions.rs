@@ -289,15 +289,15 @@ fn files_name_the_precision_of_the_training_and_predict_in_double() {
     let own = FitOptions { precision: Precision::Single, ..own };
     let own = FitOptions { set: vec![("likelihood.variance".into(), vec![0.1])], ..own };
     let fitted = fit(&rows, &own).expect("a fit");
-    let told = |of: &Fitted| of.warnings.iter().any(|text| text.contains("double precision"));
-    assert!(told(&fitted), "{:?}", fitted.warnings);
+    let warned = |of: &Fitted| of.warnings.iter().any(|text| text.contains("double precision"));
+    assert!(warned(&fitted), "{:?}", fitted.warnings);
     let report = fitted.report.expect("a report");
     assert_eq!(report.precision, Precision::Double);
     // as many as mixed precision takes by itself: none is left
     for most in 1..report.iterations {
         let train = TrainOptions { max_iterations: most, ..own.train.clone() };
         let fitted = fit(&rows, &FitOptions { train, ..own.clone() }).expect("a fit");
-        if told(&fitted) {
+        if warned(&fitted) {
             let report = fitted.report.expect("a report");
             assert_eq!((report.iterations, report.precision), (most, Precision::Single));
             return;

@@ -53,7 +53,7 @@ fn copies_of_rows_leave_noise_where_it_is() {
         fit(&dataset, &own, &Cpu::default(), &mut ()).expect("a fit")
     };
     let (alone, copied) = (with(0), with(12));
-    // on scales of their own
+    // each on its own scale
     let noise = |own: &Fitted| own.model.noise() * own.scaler.y_scale[0].powi(2);
     let ratio = noise(&copied) / noise(&alone);
     assert!((0.7..1.4).contains(&ratio), "{ratio}");

@@ -176,7 +176,7 @@ fn predictions_are_averages_over_the_inputs() {
         );
         let squares = draws.iter().map(|d| (d[(0, 0)] - own).powi(2)).sum::<f64>() / 4000.0;
         assert!((squares / variance[(0, 0)] - 1.0).abs() < 0.15, "{squares} {}", variance[(0, 0)]);
-        // what is of rows alone is refused, not given for other inputs
+        // what applies only to rows is refused, not given for other inputs
         let error = noisy.predict_gradients(x.as_ref()).expect_err("slopes").to_string();
         assert!(error.contains("without standard deviations"), "{error}");
         let again = noisy.without_input_deviations();
@@ -219,7 +219,7 @@ fn two_inputs_of_counts_by_nodes() {
     let spread = (0..side * side).map(spread).sum::<f64>() / total;
     assert!((mean[(0, 0)] / own - 1.0).abs() < 0.01, "{} {own}", mean[(0, 0)]);
     assert!((variance[(0, 0)] / spread - 1.0).abs() < 0.03, "{} {spread}", variance[(0, 0)]);
-    // at the means alone it would be another
+    // at only the means it would be another
     let (alone, _) =
         plain.predict(Mat::from_fn(1, 2, |_, j| t[j]).as_ref(), Of::Observations).expect("one");
     assert!((alone[(0, 0)] / own - 1.0).abs() > 0.02, "{} {own}", alone[(0, 0)]);
@@ -237,7 +237,7 @@ fn known_inputs_are_the_bound_for_known_inputs() {
         let again = noisy.model.evaluate(&Cpu::default(), &*data.source).expect("a bound").value;
         let found = objective(&noisy);
         assert!((again - found).abs() < 1e-6 * found.abs(), "{again} {found}");
-        // it went on from there
+        // it continued from there
         assert!(found > objective(&plain) - 1e-9 * found.abs());
     }
 }
@@ -295,7 +295,8 @@ fn what_cannot_be_is_said() {
         assert!(error.contains("`sx`") && error.contains("row 4322 has -0.5"), "{error}");
     }
     let pairs = |a: &str, b: &str| [(a.to_owned(), b.to_owned())];
-    for (pairs, word) in [(pairs("z", "sx"), "no input"), (pairs("x", "x"), "an input itself")] {
+    for (pairs, word) in [(pairs("z", "sx"), "not an input"), (pairs("x", "x"), "an input itself")]
+    {
         let error = plain.clone().with_input_deviations_of(&pairs).expect_err(word).to_string();
         assert!(error.contains(word), "{error}");
     }

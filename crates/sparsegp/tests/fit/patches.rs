@@ -143,10 +143,10 @@ fn given_patches_are_looked_at_as_points_are() {
         fit(&data, &options, &Cpu::default(), &mut ())
     };
     let patch = |i: usize, e: usize| ((i + e) % 3) as f64;
-    let told = |z: Mat<f64>| given(z).expect_err("a refusal").to_string();
-    let wrong = told(Mat::from_fn(3, 4, |i, e| if i == 1 { f64::NAN } else { patch(i, e) }));
+    let message = |z: Mat<f64>| given(z).expect_err("a refusal").to_string();
+    let wrong = message(Mat::from_fn(3, 4, |i, e| if i == 1 { f64::NAN } else { patch(i, e) }));
     assert!(wrong.contains("inducing points"), "{wrong}");
-    let wrong = told(Mat::from_fn(3, 5, patch));
+    let wrong = message(Mat::from_fn(3, 5, patch));
     assert!(wrong.contains("5 columns"), "{wrong}");
     let twice = given(Mat::from_fn(4, 4, |i, e| patch(i % 2, e))).expect("a fit");
     assert!(

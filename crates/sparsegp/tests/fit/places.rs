@@ -289,7 +289,7 @@ fn lengthscales_are_learnt_in_kilometres() {
 }
 
 #[test]
-fn what_is_no_place_is_refused_by_name() {
+fn what_is_not_a_place_is_refused_by_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let text =
         "lat,long,y,note,day\n-20,170,1,a,2024-01-01\n91,20,2,b,2024-01-02\n10,30,3,a,2024-01-03\n";

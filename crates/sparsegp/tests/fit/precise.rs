@@ -126,7 +126,7 @@ fn a_factor_of_rounding_is_refused_by_name() {
 /// Without noise, exact inference interpolates where the factor of K allows it, and says so where it does not; the sparse
 /// methods divide by the noise.
 #[test]
-fn no_noise_is_a_model_of_exact_inference_alone() {
+fn no_noise_is_a_model_of_only_exact_inference() {
     let rough = model("matern12(variance=2.3, lengthscales=0.7)", 0.0);
     let posterior = rough.posterior(&Cpu::default(), &rows()).expect("a factor");
     let rows = rows();
@@ -188,8 +188,8 @@ fn a_fit_that_nears_the_end_of_double_precision_says_so_and_is_right() {
         let options =
             FitOptions { kernel: kernel.into(), lengthscale_prior, ..FitOptions::default() };
         let fitted = fit(&dataset, &options).expect("a fit");
-        let told = fitted.warnings.iter().any(|text| text.contains("double precision"));
-        assert!(told, "{kernel}: {:?}", fitted.warnings);
+        let warned = fitted.warnings.iter().any(|text| text.contains("double precision"));
+        assert!(warned, "{kernel}: {:?}", fitted.warnings);
         let (mean, variance) =
             fitted.predict(new.as_ref(), Of::Observations).expect("four columns");
         let apart = |i: usize| mean[(i, 0)] - f(&new, i);
@@ -239,7 +239,7 @@ fn noise_has_no_floor_in_raw_units() {
 
 /// A variance given is taken whatever its size, and one whose targets have none by name refused.
 #[test]
-fn variances_are_taken_at_any_size_and_refused_where_they_are_no_numbers() {
+fn variances_are_taken_at_any_size_and_refused_where_they_are_not_numbers() {
     let data = rows();
     let dataset = |size: f64| {
         let y = Mat::from_fn(24, 1, |i, _| size * data.y[(i, 0)]);

@@ -1,4 +1,4 @@
-//! A method that writes down what it is asked, and fails where it is told to.
+//! A method that writes down what it is asked, and fails where it should.
 
 use sparsegp::data::Source;
 use sparsegp::engine::Engine;

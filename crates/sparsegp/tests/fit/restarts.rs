@@ -55,7 +55,7 @@ fn the_first_lengthscales_are_those_that_explain_the_rows() {
     }
     let sparse = fit(&dataset, &with("titsias2025", 0)).expect("a fit");
     assert!(objective(&sparse) > -40.0, "{}", objective(&sparse));
-    // much noise is no function of short lengthscales
+    // much noise is not a function of short lengthscales
     let x = Mat::from_fn(150, 1, |i, _| 6.0 * (i as f64 * 0.754_877).fract());
     let y = Mat::from_fn(150, 1, |i, _| {
         let noise = ((i as f64 * 12.9898).sin() * 43_758.545).fract();
@@ -89,7 +89,8 @@ fn a_seed_gives_the_same_bits_and_more_restarts_are_no_worse() {
     assert_ne!(starts(&fit(&dataset, &other).expect("a fit")), starts(&again));
 }
 
-/// Sparse methods choose their inducing points anew; minibatches and sites count by their bounds on all rows.
+/// Sparse methods choose their inducing points again; minibatches and sites count by their bounds
+/// on all rows.
 #[test]
 fn every_way_of_training_has_restarts() {
     let dataset = wave(60, 8.0);
@@ -118,10 +119,10 @@ fn frozen_values_stay_in_every_start() {
     assert_eq!(value(&fitted.model, "likelihood.variance"), [0.07]);
 }
 
-/// Ends all after so many iterations; counts the restarts that it is told of.
+/// Ends all after so many iterations; counts the restarts that it receives.
 struct Until {
     left: usize,
-    told: Vec<(usize, usize)>,
+    restarts: Vec<(usize, usize)>,
     ended: bool,
 }
 
@@ -129,7 +130,7 @@ impl Observer for Until {
     fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
         if let Event::Restart { restart, of, best } = event {
             assert!(best.is_some());
-            self.told.push((restart, of));
+            self.restarts.push((restart, of));
         }
         if matches!(event, Event::Iteration(_)) {
             self.left = self.left.saturating_sub(1);
@@ -144,7 +145,7 @@ impl Observer for Until {
 }
 
 #[test]
-fn an_interruption_keeps_the_best_and_checkpoints_go_on_to_the_same_bits() {
+fn an_interruption_keeps_the_best_and_checkpoints_resume_to_the_same_bits() {
     let dataset = wave(50, 8.0);
     let whole = fit(&dataset, &with("exact", 3)).expect("a fit");
     let folder = tempfile::tempdir().expect("a folder");
@@ -153,7 +154,7 @@ fn an_interruption_keeps_the_best_and_checkpoints_go_on_to_the_same_bits() {
         let mut own = with("exact", 3);
         own.checkpoint = Some(path.clone());
         own.train.checkpoint_seconds = 0.0;
-        let mut until = Until { left: stop, told: Vec::new(), ended: false };
+        let mut until = Until { left: stop, restarts: Vec::new(), ended: false };
         let ended = sparsegp::fit::fit(&dataset, &own, &Cpu::default(), &mut until);
         assert!(objective(&ended.expect("what there was")).is_finite());
         assert!(path.exists());
@@ -166,7 +167,7 @@ fn an_interruption_keeps_the_best_and_checkpoints_go_on_to_the_same_bits() {
             assert!(own.exists(), "{restart}");
         }
     }
-    let mut until = Until { left: usize::MAX, told: Vec::new(), ended: false };
+    let mut until = Until { left: usize::MAX, restarts: Vec::new(), ended: false };
     sparsegp::fit::fit(&dataset, &with("exact", 3), &Cpu::default(), &mut until).expect("a fit");
-    assert_eq!(until.told, [(1, 3), (2, 3), (3, 3)]);
+    assert_eq!(until.restarts, [(1, 3), (2, 3), (3, 3)]);
 }

@@ -1,4 +1,4 @@
-//! Going on with a training by minibatches: every bit as if it had not been interrupted.
+//! Resuming a training by minibatches: every bit as if it had not been interrupted.
 
 use crate::stochastic::{draws, stochastic};
 use crate::support::{bits, fit};
@@ -72,7 +72,7 @@ fn in_memory_from_every_position() {
         let start = prepare(&data, &options, &engine, &mut ()).expect("a model").model;
         let mut training = options.batches.clone().expect("minibatches").training;
         training.checkpoint_seconds = 0.0;
-        // trains from a state, or from the start, and keeps all that it could go on from
+        // trains from a state, or from the start, and keeps all that it could resume from
         let run = |model: &Model, resume: Option<TrainingState>| {
             let mut model = model.clone();
             let mut states = Vec::new();
@@ -148,7 +148,7 @@ fn through_files_from_several_positions() {
         let mut other = kept.clone();
         change(&mut other);
         let error = fit(&own, &other).expect_err("another training").to_string();
-        assert!(error.contains("no checkpoint of this training"), "{what}: {error}");
+        assert!(error.contains("not a checkpoint of this training"), "{what}: {error}");
         assert!(error.contains(what), "{what}: {error}");
     }
     let _ = (std::fs::remove_file(&table), std::fs::remove_file(&checkpoint));
@@ -218,7 +218,7 @@ fn chains_from_several_sweeps() {
             assert_eq!(mixing(&own).effective, mixing(&whole).effective);
             assert_eq!(own.warnings, whole.warnings);
         }
-        // what has ended goes on where more draws are asked for, and not where anything else is
+        // what has ended continues where more draws are asked for, and not where anything else is
         let more = |draws: usize, thin: usize| {
             let mut other = options.clone();
             (other.gibbs.draws, other.gibbs.thin) = (draws, thin);

@@ -80,7 +80,7 @@ fn missing_targets_say_nothing() {
 }
 
 #[test]
-fn weight_zero_is_no_row() {
+fn weight_zero_is_not_a_row() {
     for (likelihood, method, extra) in CASES {
         let rows = draws(40, likelihood, extra, |x| vec![x.sin()]);
         let model = model(likelihood, method, &rows);
@@ -198,7 +198,7 @@ fn relative_weights_have_no_size() {
         let mut rows = InMemory::new(x.clone(), y.clone()).expect("rows");
         rows.weights = (0..40).map(|i| size * f64::from(i % 4)).collect();
         let mut dataset = Dataset::from_rows(rows, true).expect("a table");
-        let told = dataset.warnings.iter().any(|text| text.contains("the weights of 30 rows"));
+        let warned = dataset.warnings.iter().any(|text| text.contains("the weights of 30 rows"));
         let mut own = FitOptions { pilot: 0, batches, ..options("svgp", 5) };
         if relative {
             own.relative_weights = true;
@@ -210,7 +210,7 @@ fn relative_weights_have_no_size() {
             assert!(dataset.warnings.iter().all(|text| !text.contains("the weights of")));
             assert_eq!(dataset.total_weight, Some(30.0));
         }
-        (fit(&dataset, &own).expect("a fit"), told)
+        (fit(&dataset, &own).expect("a fit"), warned)
     };
     // their mean over the rows that count is 2
     let stochastic = BatchOptions { size: 10, ..BatchOptions::default() };
@@ -218,11 +218,11 @@ fn relative_weights_have_no_size() {
         let (plain, quiet) = with(0.5, false, batches.clone());
         assert!(!quiet);
         for size in [0.5, 2.0_f64.powi(-12), 2.0_f64.powi(12)] {
-            let (own, told) = with(size, true, batches.clone());
+            let (own, warned) = with(size, true, batches.clone());
             assert_eq!(bits(&own.model), bits(&plain.model), "{size}");
             assert_eq!(own.objective(), plain.objective());
             // whole numbers may be numbers of repeated rows
-            assert_eq!(told, size < 0.1);
+            assert_eq!(warned, size < 0.1);
         }
     }
 }

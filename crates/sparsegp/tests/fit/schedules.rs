@@ -106,7 +106,7 @@ fn a_limit_is_a_plan_of_as_many_steps() {
     }
 }
 
-/// A run that goes on has a limit of its own: its rate begins where its steps are, and falls again.
+/// A resumed run has its own limit: its rate begins where its steps are, and falls again.
 #[test]
 fn every_run_has_its_own_limit() {
     let (x, y) = arrays(90, 1);

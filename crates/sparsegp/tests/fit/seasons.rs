@@ -50,7 +50,7 @@ fn a_season_is_known_and_continued() {
         let found = fit(&data, &with(kernel, &["1y"])).expect("a fit");
         let (length, frozen) = period(&found);
         assert!((length * data.scaler.x_scale[0] - 365.2425).abs() < 1e-6 && frozen, "{length}");
-        // a year after the last row, where a trend alone knows no season
+        // a year after the last row, where only a trend knows no season
         let at = Mat::from_fn(26, 1, |i, _| 18_630.0 + 7.0 * (150 + 2 * i) as f64);
         let (mean, _) = found.predict(at.as_ref(), Of::Observations).expect("predictions");
         let centred = |of: &dyn Fn(usize) -> f64| {

@@ -281,7 +281,7 @@ fn a_second_kernel_is_not_passed_over() {
 
 /// Expectations under uncertain inputs are known of other kernels than those of series.
 #[test]
-fn inputs_with_deviations_are_no_series() {
+fn inputs_with_deviations_are_not_a_series() {
     let mut loaded = sparsegp::data::Loaded::head(vec!["t".into(), "e".into()], vec!["y".into()]);
     loaded.x = Mat::from_fn(4400, 2, |i, q| if q == 0 { 0.01 * i as f64 } else { 0.02 });
     loaded.y = Mat::from_fn(4400, 1, |i, _| (0.01 * i as f64).sin() + 0.1 * (7.0 * i as f64).sin());
@@ -295,7 +295,7 @@ fn inputs_with_deviations_are_no_series() {
 }
 
 #[test]
-fn what_is_no_series_is_refused_by_name() {
+fn what_is_not_a_series_is_refused_by_name() {
     let (x, y) = rows(60, 6, wave);
     let refused = |x: &Mat<f64>, own: FitOptions, words: &[&str]| {
         let error = fit(&dataset(x, &y), &own).expect_err("refused").to_string();
@@ -490,7 +490,8 @@ fn a_period_of_more_harmonics_than_there_are_ends_at_its_bound() {
     assert_eq!(bound.expect("a lengthscale").1.bounds().min, Some(0.5));
 }
 
-/// Trials of a start have least variances of the noise of their own, which a later one may not take over as they are.
+/// Trials of a start have their own least variances of the noise, which a later one may not take
+/// over as they are.
 #[test]
 fn precise_rows_on_a_steep_trend_are_fitted_by_default() {
     for (n, method) in [(4400, "auto"), (700, "exact")] {

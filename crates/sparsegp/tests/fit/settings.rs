@@ -34,53 +34,53 @@ const UNTESTED: &[(&str, &str)] = &[
 
 /// Another value of a setting than that of the base, with what else both fits have.
 fn varied(name: &str) -> (Value, Value) {
-    let alone = |value: Value| (value, json!({}));
+    let plain = |value: Value| (value, json!({}));
     match name {
-        "kernel" => alone(json!("matern32")),
+        "kernel" => plain(json!("matern32")),
         // values of a kernel have units where there are some; the base has a variance
         "kernel_units" => (json!("data"), json!({ "kernel": "rbf(lengthscales=[0.7, 1.9])" })),
-        "mean" => alone(json!("linear")),
-        "inducing" => alone(json!(3)),
-        "inducing_from" => alone(json!("random")),
-        "set" => alone(json!([["kernel.variance", [2.0]]])),
-        "freeze" => alone(json!(["kernel"])),
-        "tying" => alone(json!("whitened")),
-        "jitter" => alone(json!(1e-3)),
-        "chains" => alone(json!(2)),
-        "draws" => alone(json!(20)),
+        "mean" => plain(json!("linear")),
+        "inducing" => plain(json!(3)),
+        "inducing_from" => plain(json!("random")),
+        "set" => plain(json!([["kernel.variance", [2.0]]])),
+        "freeze" => plain(json!(["kernel"])),
+        "tying" => plain(json!("whitened")),
+        "jitter" => plain(json!(1e-3)),
+        "chains" => plain(json!(2)),
+        "draws" => plain(json!(20)),
         // a flow may have settled after a few steps
         "burn_in" => (json!(15), json!({ "burn_in": 1 })),
-        "particles" => alone(json!(60)),
-        "thin" => alone(json!(2)),
-        "law" => alone(json!("fitc")),
-        "pilot" => alone(json!(10)),
+        "particles" => plain(json!(60)),
+        "thin" => plain(json!(2)),
+        "law" => plain(json!("fitc")),
+        "pilot" => plain(json!(10)),
         "hyperparameters" => (json!("laplace"), json!({ "hyperparameters": "plug-in" })),
-        "precision" => alone(json!("mixed")),
-        "restarts" => alone(json!(1)),
-        "optimiser" => alone(json!("adam")),
-        "max_iterations" => alone(json!(2)),
+        "precision" => plain(json!("mixed")),
+        "restarts" => plain(json!(1)),
+        "optimiser" => plain(json!("adam")),
+        "max_iterations" => plain(json!(2)),
         "tolerance" => (json!(0.3), json!({ "max_iterations": 60, "tolerance": 0.0 })),
-        "learning_rate" => alone(json!(0.2)),
-        "batch" => alone(json!(4)),
-        "epochs" => alone(json!(3)),
-        "natural_rate" => alone(json!(0.55)),
-        "e_steps" => alone(json!(1)),
-        "m_steps" => alone(json!(2)),
-        "classes_per_step" => alone(json!(2)),
-        "inducing_rate" => alone(json!(0.3)),
-        "inducing_wait" => alone(json!(4)),
-        "early_stopping" => alone(json!(0.2)),
+        "learning_rate" => plain(json!(0.2)),
+        "batch" => plain(json!(4)),
+        "epochs" => plain(json!(3)),
+        "natural_rate" => plain(json!(0.55)),
+        "e_steps" => plain(json!(1)),
+        "m_steps" => plain(json!(2)),
+        "classes_per_step" => plain(json!(2)),
+        "inducing_rate" => plain(json!(0.3)),
+        "inducing_wait" => plain(json!(4)),
+        "early_stopping" => plain(json!(0.2)),
         "patience" => {
             (json!(1), json!({ "early_stopping": 0.2, "epochs": 30, "learning_rate": 0.5 }))
         }
-        "inverse_tolerance" => alone(json!(0.5)),
-        "inverse_steps" => alone(json!(1)),
-        "inverse_schedule" => alone(json!("log-linear")),
-        "inverse_slack" => alone(json!(10.0)),
-        "probes" => alone(json!(2)),
+        "inverse_tolerance" => plain(json!(0.5)),
+        "inverse_steps" => plain(json!(1)),
+        "inverse_schedule" => plain(json!("log-linear")),
+        "inverse_slack" => plain(json!(10.0)),
+        "probes" => plain(json!(2)),
         // flags
-        "lengthscale_prior" => alone(json!(false)),
-        _ => alone(json!(true)),
+        "lengthscale_prior" => plain(json!(false)),
+        _ => plain(json!(true)),
     }
 }
 
@@ -244,7 +244,7 @@ fn wrong(case: &Case, setting: &Setting, value: &Value, base: &Value) -> Option<
 #[test]
 fn settings_act_where_the_registry_says_so() {
     for (name, _) in UNTESTED {
-        assert!(settings::find(name).is_some(), "{name} is no setting");
+        assert!(settings::find(name).is_some(), "{name} is not a setting");
     }
     let mut pairs = Vec::new();
     let cases = cases();
@@ -264,7 +264,7 @@ fn settings_act_where_the_registry_says_so() {
                 Trait::NaturalSteps | Trait::AdaptiveSteps => case.way.q_by_adam,
                 _ => false,
             });
-            // the other ways differ from the first two in that alone
+            // the other ways differ from the first two only in that
             let further = case.way.adam || case.way.q_by_adam;
             if !own_way && (!further || of_way) {
                 let (value, base) = varied(setting.name);
@@ -349,11 +349,12 @@ fn few_draws_after_few_sweeps_predict() {
         for i in 0..3 {
             assert!(mean[(i, 0)].is_finite() && variance[(i, 0)] > 0.0, "{method}");
         }
-        // so few sweeps need not find a step: who has draws that are all the same is told what to do
+        // so few sweeps need not find a step: if all draws are the same, a warning states what to
+        // do
         let still =
             fitted.posterior.draws().chunks(draws).any(|own| own.iter().all(|z| *z == own[0]));
-        let told = fitted.warnings.iter().any(|text| text.contains("longer burn-in, which"));
-        assert_eq!(told, still, "{method}: {:?}", fitted.warnings);
+        let warned = fitted.warnings.iter().any(|text| text.contains("longer burn-in, which"));
+        assert_eq!(warned, still, "{method}: {:?}", fitted.warnings);
     }
 }
 

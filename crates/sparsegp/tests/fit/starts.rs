@@ -48,7 +48,7 @@ fn no_worse(name: &str, rows: &InMemory, likelihood: &str, starts: &[&[f64]]) ->
 }
 
 #[test]
-fn wavy_levels_are_no_constant() {
+fn wavy_levels_are_not_a_constant() {
     let likelihood = "ordinal(classes=3)";
     let rows = draws(150, likelihood, 1.0, |x| vec![2.5 * (3.0 * x).sin()]);
     let fitted = no_worse("ordinal", &rows, likelihood, &[&[0.3], &[1.7]]);
@@ -57,7 +57,7 @@ fn wavy_levels_are_no_constant() {
     assert!(judged.len() > 1 && judged.iter().all(|one| one.objective.is_finite()), "{judged:?}");
 }
 
-/// A mean that is a constant, and a wavy noise: the second function has a start of its own.
+/// A mean that is a constant, and a wavy noise: the second function has its own start.
 #[test]
 fn noise_that_waves_about_a_flat_mean_is_found() {
     let rows = draws(150, "heteroscedastic", 1.0, |x| vec![0.3, -0.7 + 1.4 * (3.0 * x).sin()]);
@@ -66,7 +66,7 @@ fn noise_that_waves_about_a_flat_mean_is_found() {
 
 /// Exposures over six decades: rows that saw nobody are guesses of nothing.
 #[test]
-fn counts_with_uneven_exposures_are_no_constant() {
+fn counts_with_uneven_exposures_are_not_a_constant() {
     let likelihood = likelihoods::parse("poisson").expect("a likelihood");
     let mut rng = stream(11, "counts");
     let x = Mat::from_fn(150, 1, |_, _| 6.0 * uniform(&mut rng) - 3.0);
@@ -106,7 +106,7 @@ fn rows_that_count_little_do_not_choose_the_start() {
 /// and without one.
 #[test]
 fn a_constant_beside_a_trend_is_said() {
-    for (slope, told) in [(0.5, true), (0.0, false)] {
+    for (slope, warned) in [(0.5, true), (0.0, false)] {
         let rows = draws(400, "poisson", 1.0, |x| vec![0.7 + slope * x]);
         let own = FitOptions {
             set: vec![("kernel.variance".into(), vec![1e-9])],
@@ -116,7 +116,7 @@ fn a_constant_beside_a_trend_is_said() {
         let fitted = fit(&dataset(rows, false), &own).expect("a fit");
         let said = |words: &str| fitted.warnings.iter().filter(|own| own.contains(words)).count();
         let trend = said("the model is a constant, although the targets have a trend");
-        assert_eq!(trend, usize::from(told), "{slope}: {:?}", fitted.warnings);
+        assert_eq!(trend, usize::from(warned), "{slope}: {:?}", fitted.warnings);
         assert_eq!(said("the model is a constant"), 1, "{slope}: {:?}", fitted.warnings);
     }
 }
@@ -124,14 +124,14 @@ fn a_constant_beside_a_trend_is_said() {
 /// Targets that have nothing to do with the inputs make a model that says so; others do not.
 #[test]
 fn a_default_fit_that_explains_nothing_is_said() {
-    for (part, told) in [(0.0, true), (1.0, false)] {
+    for (part, warned) in [(0.0, true), (1.0, false)] {
         let mut rng = stream(21, "rows");
         let x = Mat::from_fn(40, 2, |_, _| 30.0 + 4.0 * normal(&mut rng));
         let y = Mat::from_fn(40, 1, |i, _| 7.0 + part * x[(i, 1)] + 2.0 * normal(&mut rng));
         let rows = InMemory::new(x, y).expect("as many");
         let fitted = fit(&dataset(rows, true), &FitOptions::default()).expect("a fit");
         let said = fitted.warnings.iter().any(|own| own.contains("found nothing in the inputs"));
-        assert_eq!(said, told, "{part}: {:?}", fitted.warnings);
+        assert_eq!(said, warned, "{part}: {:?}", fitted.warnings);
     }
 }
 
@@ -167,16 +167,21 @@ fn lengthscales_of_many_inputs_have_a_weak_prior() {
     let without = fit(&data(), &without).expect("a fit");
     assert!((0.85..=0.99).contains(&inside(&default)), "{}", inside(&default));
     assert!(inside(&without) < inside(&default) - 0.05, "{}", inside(&without));
-    // what is reported is the log evidence alone, so that kernels can be compared
+    // what is reported is only the log evidence, so that kernels can be compared
     let report = default.report.as_ref().expect("trained");
-    let alone = default.model.evaluate(&Cpu::default(), &*data().source).expect("a value").value;
-    assert!((report.objective - alone).abs() < 1e-9 * alone.abs(), "{} {alone}", report.objective);
+    let evidence = default.model.evaluate(&Cpu::default(), &*data().source).expect("a value").value;
+    assert!(
+        (report.objective - evidence).abs() < 1e-9 * evidence.abs(),
+        "{} {evidence}",
+        report.objective
+    );
     let last = report.trace.last().expect("iterations").objective;
-    assert!((last - alone).abs() < 1e-9 * alone.abs(), "{last} {alone}");
+    assert!((last - evidence).abs() < 1e-9 * evidence.abs(), "{last} {evidence}");
     assert!(default.model.assumed_log_prior() < 0.0 && without.model.assumed_log_prior() == 0.0);
 }
 
-/// One lengthscale has no default prior, nor have given ones, nor inputs on scales of their own, which is said.
+/// One lengthscale has no default prior, nor have given ones, nor inputs on different scales, which
+/// a warning states.
 #[test]
 fn the_default_prior_is_of_several_free_lengthscales() {
     let (x, y) = many_inputs(40);

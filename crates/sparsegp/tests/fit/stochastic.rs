@@ -56,7 +56,7 @@ fn small_data_have_enough_iterations() {
     assert_eq!(StochasticOptions { epochs: Some(7), ..options }.epochs(1), 7);
 }
 
-/// By minibatches, by natural gradients or Adam alone, to the bound of the collapsed method.
+/// By minibatches, by natural gradients or only Adam, to the bound of the collapsed method.
 #[test]
 fn minibatches_come_close_to_the_collapsed_optimum() {
     let (x, y) = arrays(400, 1);
@@ -175,13 +175,13 @@ fn auto_sees_few_rows_at_once() {
     let batches = fit(&aside, &options).expect("a fit");
     assert_eq!((method(&batches), report(&batches).trace.len()), ("svgp", 3));
     assert!(!batches.reason.contains("rows at once"), "{}", batches.reason);
-    // going on is as asked for, whatever `auto` would do
+    // continuing is as asked for, whatever `auto` would do
     let rows_again = dataset(rows, false);
     let more = go_on(batches, &rows_again, &options, &Cpu::default(), &mut ()).expect("a fit");
     assert_eq!((method(&more), report(&more).trace.len()), ("svgp", 3));
 }
 
-/// What cannot be of sites is refused; `tvgp` goes on with other rows.
+/// What cannot be of sites is refused; `tvgp` continues with other rows.
 #[test]
 fn sites_refuse_what_they_cannot() {
     let rows = draws(60, "poisson", 1.0, |x| vec![1.0 + x.sin()]);
@@ -191,7 +191,7 @@ fn sites_refuse_what_they_cannot() {
     assert!(error.contains("natural-gradient"), "{error}");
     let frozen = FitOptions { freeze: vec!["q".into()], ..stochastic("poisson", "tsvgp", 30, 2) };
     let error = fit(&dataset(rows.clone(), false), &frozen).expect_err("no freezing").to_string();
-    assert!(error.contains("steps of their own"), "{error}");
+    assert!(error.contains("separate steps"), "{error}");
     let full = stochastic("poisson", "tvgp", 60, 1);
     let fitted = fit(&dataset(rows, false), &full).expect("a fit");
     let more = dataset(draws(75, "poisson", 1.0, |x| vec![1.0 + x.sin()]), false);
@@ -357,7 +357,7 @@ fn held_out_rows_end_the_training_and_the_best_state_is_kept() {
 }
 
 #[test]
-fn going_on_improves_the_bound() {
+fn continuing_improves_the_bound() {
     let rows = draws(150, "poisson", 1.0, |x| vec![2.0 + x.sin()]);
     let data = dataset(rows, false);
     let short = stochastic("poisson", "svgp", 50, 2);
@@ -382,8 +382,8 @@ fn frozen_hyperparameters_leave_q_to_be_trained() {
     assert!((own - best).abs() < 1e-6 * best.abs(), "{own} {best}");
 }
 
-/// Adaptive steps see minibatches of unequal sizes (230 rows do not divide into those of 50), and depend on the
-/// seed alone.
+/// Adaptive steps see minibatches of unequal sizes (230 rows do not divide into those of 50), and
+/// depend only on the seed.
 #[test]
 fn steps_that_adapt_learn_what_others_learn() {
     let spec = "bernoulli(link=logit)";

@@ -139,7 +139,8 @@ fn counts_and_rows_beyond_the_old_ones_are_judged() {
     assert!(!warnings.iter().any(|w| w.contains("promised")), "{warnings:?}");
 }
 
-/// Where an input moves on for ever, points behind give way: rows that were just learnt are predicted as well as at first.
+/// Where an input moves on without end, points behind give way: rows that were just learnt are
+/// predicted as well as at first.
 #[test]
 fn points_behind_give_way() {
     let x = Mat::from_fn(60, 1, |i, _| 0.1 * i as f64);
@@ -160,8 +161,8 @@ fn points_behind_give_way() {
         (fitted, report) = update(&fitted, &part, &few, &mut |_, _| Ok(())).expect("an update");
         assert!(report.points <= 20);
         given_up += report.given_up;
-        let told = report.warnings.iter().any(|w| w.contains("were given up"));
-        assert_eq!(told, report.given_up > 0);
+        let warned = report.warnings.iter().any(|w| w.contains("were given up"));
+        assert_eq!(warned, report.given_up > 0);
         let (mean, _) = fitted.predict(x.as_ref(), Of::Latent).expect("predictions");
         let square: f64 = (0..60).map(|i| (mean[(i, 0)] - y[(i, 0)]).powi(2)).sum();
         worst = worst.max((square / 60.0).sqrt());

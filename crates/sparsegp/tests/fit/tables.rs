@@ -133,7 +133,7 @@ fn a_constant_target_takes_nothing_from_the_others() {
         }
         let (alone, beside) =
             (fit(&alone, &own).expect("a fit"), fit(&beside, &own).expect("a fit"));
-        // missing targets of trained q have a KL of their own, 0 at its optimum
+        // missing targets of trained q have their own KL, 0 at its optimum
         let tolerance = if method == "svgp" { 0.05 } else { 1e-6 };
         close(beside.objective().expect("one"), alone.objective().expect("one"), tolerance);
         close(
@@ -247,7 +247,7 @@ fn outliers_among_targets_are_said_and_harm_no_robust_likelihood() {
 }
 
 #[test]
-fn columns_that_vary_by_rounding_alone_have_no_effect() {
+fn columns_that_vary_only_by_rounding_have_no_effect() {
     let (x, y) = arrays(60, 1);
     let mut rng = stream(7, "rounding");
     let wide = Mat::from_fn(60, 2, |i, q| {

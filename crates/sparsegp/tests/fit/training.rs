@@ -149,7 +149,7 @@ fn an_error_leaves_the_best_point_too() {
             assert!(matches!(outcome, Err(Error::Invalid(ref text)) if text == "the disk"));
             assert_eq!(bits(&model), recorder.best().0, "{optimiser:?} {at}");
         }
-        // the matrix fails once: counted, and training goes on
+        // the matrix fails once: counted, and training continues
         for at in 1..=6 {
             let (dataset, mut model) = start("exact");
             let recorder = Recorder::install(&mut model, Accident::Recoverable(at));

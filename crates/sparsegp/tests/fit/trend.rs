@@ -174,6 +174,6 @@ fn what_is_left_out_is_said() {
     };
     let (updated, _) =
         update(&fitted, &more, &UpdateOptions::default(), &mut |_, _| Ok(())).expect("an update");
-    let told = updated.warnings.join("\n");
-    assert!(told.contains("mean function for certain"), "{told}");
+    let warnings = updated.warnings.join("\n");
+    assert!(warnings.contains("mean function for certain"), "{warnings}");
 }

@@ -73,8 +73,8 @@ fn old_and_new_rows_are_one_posterior() {
     };
     let sum = bound(&part(&all, 0, 50)) + report.bound + second.bound;
     assert!((sum - bound(&all)).abs() < 1e-5 * bound(&all).abs(), "{sum} {}", bound(&all));
-    let told = two.objective().expect("an objective");
-    assert!((told - sum).abs() < 1e-5 * sum.abs(), "{told} {sum}");
+    let reported = two.objective().expect("an objective");
+    assert!((reported - sum).abs() < 1e-5 * sum.abs(), "{reported} {sum}");
     // the model that was given is as it was
     assert!(
         largest((&predicted(&first).0 - &conditioned(&first, &part(&all, 0, 50)).0).as_ref())
@@ -243,7 +243,7 @@ fn objectives_add_up_with_weights_gaps_and_constants() {
 }
 
 /// What was carried goes through a file, and further rows add to it to the bits of a run at once; a model whose points
-/// were moved since goes on from its posterior.
+/// were moved since continues from its posterior.
 #[test]
 fn what_rows_said_is_kept_in_the_file() {
     let all = table(120, 1);
@@ -269,7 +269,7 @@ fn what_rows_said_is_kept_in_the_file() {
     assert_ne!(moved.carried, at_once.carried);
 }
 
-/// Points by correlation take a pilot's lengthscales, and a kernel that left them is told of.
+/// Points by correlation take a pilot's lengthscales, and a kernel that left them is reported.
 #[test]
 fn points_by_correlation_and_the_kernel_that_training_found() {
     let wavy = |x: f64| (3.0 * x).sin();
@@ -359,6 +359,6 @@ fn exact_inference_takes_up_rows() {
     // what the new rows add to the evidence
     let objective = |fitted: &Fitted| fitted.objective().expect("a training");
     let gain = objective(&whole) - objective(&first);
-    let told = report.bound;
-    assert!((gain - told).abs() < 0.05, "{gain} {told}");
+    let reported = report.bound;
+    assert!((gain - reported).abs() < 0.05, "{gain} {reported}");
 }

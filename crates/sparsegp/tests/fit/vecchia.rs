@@ -220,9 +220,9 @@ fn new_rows_are_taken_up_as_if_they_had_been_there() {
     let before = own.model.evaluate(&Cpu::default(), &*unscaled(rows).source);
     let after = own.model.evaluate(&Cpu::default(), &*all.source);
     let gained = after.expect("a value").value - before.expect("a value").value;
-    let told = updated.report.as_ref().expect("a report").objective
+    let reported = updated.report.as_ref().expect("a report").objective
         - own.report.as_ref().expect("a report").objective;
-    assert!((gained - told).abs() < 1e-8 * gained.abs(), "{gained} {told}");
+    assert!((gained - reported).abs() < 1e-8 * gained.abs(), "{gained} {reported}");
 }
 
 /// A map of thousands of places is drawn at the cost of its neighbours.

@@ -1,4 +1,4 @@
-//! Trainings on all rows go on from checkpoints to the same bits.
+//! Trainings on all rows resume from checkpoints to the same bits.
 
 use crate::support::{bits, fit, options, table};
 use sparsegp::data::InMemory;
@@ -86,7 +86,7 @@ fn timeless(fitted: &Fitted) -> Vec<TracePoint> {
 }
 
 #[test]
-fn an_interrupted_training_goes_on_to_the_same_bits() {
+fn an_interrupted_training_resumes_to_the_same_bits() {
     let dataset = table(60, 2);
     for (name, options) in cases() {
         let whole = fit(&dataset, &options).expect("a fit");
@@ -126,9 +126,9 @@ fn an_interrupted_training_goes_on_to_the_same_bits() {
     }
 }
 
-/// Where the most iterations end the climb at the best sites, the climb goes on, with its memory.
+/// Where the most iterations end the climb at the best sites, the climb continues, with its memory.
 #[test]
-fn more_iterations_go_on_within_the_climb() {
+fn more_iterations_continue_within_the_climb() {
     let dataset = table(60, 2);
     let path = file("climb");
     for (name, options) in cases().into_iter().filter(|(name, _)| ["tsvgp", "tvgp"].contains(name))
@@ -182,7 +182,7 @@ fn more_iterations_may_be_asked_for_and_other_trainings_are_refused() {
     for (dataset, options, word) in others {
         let error = fit(&dataset, &options).unwrap_err().to_string();
         assert!(
-            error.contains("no checkpoint of this training") && error.contains(word),
+            error.contains("not a checkpoint of this training") && error.contains(word),
             "{error}"
         );
     }
@@ -191,7 +191,7 @@ fn more_iterations_may_be_asked_for_and_other_trainings_are_refused() {
     content.truncate(content.len() / 2);
     std::fs::write(&path, content).expect("space");
     let error = fit(&dataset, &at_most(12)).unwrap_err().to_string();
-    assert!(error.contains("no checkpoint of this training"), "{error}");
+    assert!(error.contains("not a checkpoint of this training"), "{error}");
     let _ = std::fs::remove_file(&path);
 }
 
@@ -239,7 +239,7 @@ fn a_checkpoint_of_other_cells_is_refused() {
             let mut other = rows();
             change(&mut other);
             let error = fit(&of(other), &kept).expect_err(what).to_string();
-            assert!(error.contains("no checkpoint of this training (cells"), "{what}: {error}");
+            assert!(error.contains("not a checkpoint of this training (cells"), "{what}: {error}");
         }
     }
     let _ = std::fs::remove_file(&path);

@@ -204,13 +204,13 @@ fn a_window_predicts_what_all_rows_do() {
 
 /// The model of the rows so far, read from a file in the midst of them, ends at the same bits.
 #[test]
-fn files_go_on_to_the_same_bits() {
+fn files_resume_to_the_same_bits() {
     for late in [true, false] {
-        goes_on(late);
+        resumes(late);
     }
 }
 
-fn goes_on(late: bool) {
+fn resumes(late: bool) {
     let problem = Problem::new("matern32 + linear", (1.0, 1.0), 2, [true, late]);
     let own = UpdateOptions { keep_rows: Some(150), ..UpdateOptions::default() };
     let step = |of: &Fitted, from: usize, to: usize| {

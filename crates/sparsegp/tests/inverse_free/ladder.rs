@@ -109,7 +109,8 @@ proptest! {
             });
         }
         let r = pseudo(&mut problem, draw.p, Preconditioner::Identity, Some(far));
-        // the expectation of a count's e^f overflows where a variance is above 1400: with a T that is far, or by a polynomial alone
+        // the expectation of a count's e^f overflows where a variance is above 1400: with a T that
+        // is far, or by only a polynomial
         let value = |model: &Model| match model.evaluate(&Cpu::default(), &problem.data) {
             Ok(evaluation) => evaluation.value,
             Err(Error::NonFinite { value, .. }) if value == f64::NEG_INFINITY => value,

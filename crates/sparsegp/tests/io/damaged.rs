@@ -1,4 +1,4 @@
-//! Files that are no models: an error with a sentence, never a panic.
+//! Files that are not models: an error with a sentence, never a panic.
 
 use crate::support::{Parts, fitted, options, refusal, take_apart};
 use serde_json::{Value, json};
@@ -238,7 +238,7 @@ fn a_flipped_bit_is_noticed_wherever_it_is() {
     }
 }
 
-/// So is one in a checkpoint of a training on all rows, which is no model file.
+/// So is one in a checkpoint of a training on all rows, which is not a model file.
 #[test]
 fn a_flipped_bit_in_a_checkpoint_is_noticed() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -89,7 +89,7 @@ fn tensors_fill_the_file() {
     assert!(ranges.windows(2).all(|pair| pair[0].1 == pair[1].0));
 }
 
-/// A file is replaced as a whole: who has the older one open goes on reading it.
+/// A file is replaced as a whole: who has the older one open continues to read it.
 #[test]
 fn writing_replaces_and_never_overwrites() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -10,7 +10,7 @@ const FOLDER: &str = "SPARSEGP_TEST_SAVES_INTO";
 
 /// Writes two models by turns into a folder until it is killed; nothing on its own.
 #[test]
-fn child_that_saves_for_ever() {
+fn child_that_saves_without_end() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
     let models = ["exact", "titsias2025"].map(|method| fitted(1, &options(method, "rbf")));
     loop {
@@ -26,7 +26,7 @@ fn a_kill_leaves_the_old_file_or_the_new_one() {
     let mut seen = Vec::new();
     for round in 0..12 {
         let mut child = Command::new(std::env::current_exe().expect("this test"))
-            .args(["--exact", "lost::child_that_saves_for_ever"])
+            .args(["--exact", "lost::child_that_saves_without_end"])
             .env(FOLDER, folder.path())
             .stdout(Stdio::null())
             .spawn()
@@ -43,12 +43,12 @@ fn a_kill_leaves_the_old_file_or_the_new_one() {
         seen.push(load(&path).expect("a whole file").model.method.name());
     }
     assert!(seen.iter().all(|name| ["exact", "titsias2025"].contains(name)), "{seen:?}");
-    other_files_are_no_models(folder.path());
+    other_files_are_not_models(folder.path());
 }
 
-/// What a kill leaves beside the file has a name of its own.
+/// What a kill leaves beside the file has a different name.
 #[cfg(unix)]
-fn other_files_are_no_models(folder: &Path) {
+fn other_files_are_not_models(folder: &Path) {
     for entry in std::fs::read_dir(folder).expect("the folder") {
         let name = entry.expect("an entry").file_name().into_string().expect("a name");
         let part = name.starts_with(".m.") && name.ends_with(".part");

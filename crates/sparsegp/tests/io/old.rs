@@ -24,7 +24,7 @@ struct Predicted {
     latent_variance: Vec<f64>,
     mean: Vec<f64>,
     variance: Vec<f64>,
-    /// Empty where targets are no classes.
+    /// Empty where targets are not classes.
     proba: Vec<f64>,
 }
 

@@ -86,8 +86,8 @@ proptest! {
     }
 }
 
-/// Posteriors of every other form: q with a root for each latent function and points of its own, sites, L-SVGP,
-/// R-SVGP, sites of all rows.
+/// Posteriors of every other form: q with a root for each latent function and separate points,
+/// sites, L-SVGP, R-SVGP, sites of all rows.
 #[test]
 fn slopes_match_differences_for_every_form_of_q() {
     for (method, kernel) in [

@@ -13,7 +13,7 @@ use sparsegp::methods::{Tvgp, Uncollapsed, find};
 use sparsegp::model::{LeaveOneOut, Model};
 use sparsegp::variational::{Tying, Variational};
 
-/// Kernels that look at places alone, so that a row can be predicted for.
+/// Kernels that look only at places, so that a row can be predicted for.
 const PLACES: &[&str] = &[
     "rbf",
     "matern12",
@@ -69,7 +69,7 @@ fn check(model: &Model, data: &InMemory, step: usize, room: f64) -> Result<(), T
     Ok(())
 }
 
-/// Rows with weights and noise variances of their own.
+/// Rows with their own weights and noise variances.
 fn uneven(problem: &mut Problem) {
     let (n, noise) = (problem.data.x.nrows(), problem.model.noise());
     problem.data.extra = (0..n).map(|_| noise * problem.rng.random_range(0.0..3.0)).collect();
@@ -82,7 +82,7 @@ proptest! {
 
     /// Condition numbers of G are at most Σ k/σ² ≤ 10⁵ here.
     #[test]
-    fn exact_regression_is_conditioned_anew(draw in draws(PLACES)) {
+    fn exact_regression_is_conditioned_again(draw in draws(PLACES)) {
         let mut problem = problem(&draw);
         let model = problem.with("exact");
         check(&model, &problem.data, 7, 1e-8)?;
@@ -96,7 +96,7 @@ proptest! {
     /// The same for the collapsed methods, whose sites have the precision 1/σ² or 1/(σ² + αr). Solves with Kuu
     /// have a condition number of at most 10⁶.
     #[test]
-    fn collapsed_posteriors_are_conditioned_anew(draw in draws(PLACES)) {
+    fn collapsed_posteriors_are_conditioned_again(draw in draws(PLACES)) {
         let problem = problem(&draw);
         for name in ["titsias2009", "titsias2025", "fitc", "pep(alpha=0.3)"] {
             check(&problem.with(name), &problem.data, 7, 1e-8)?;

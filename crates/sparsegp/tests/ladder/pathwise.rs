@@ -12,7 +12,7 @@ use sparsegp::methods::{Tvgp, Uncollapsed, find};
 use sparsegp::model::{Model, Posterior};
 use sparsegp::variational::{Tying, Variational};
 
-/// Kernels with a spectral density, of two and three inputs with lengthscales of their own.
+/// Kernels with a spectral density, of two and three inputs with separate lengthscales.
 const SPECTRAL: &[&str] = &[
     "rbf(variance=1.7, lengthscales=[0.4, 1.3, 2.2])",
     "matern12(variance=0.6, lengthscales=[0.7, 1.3, 2.2])",

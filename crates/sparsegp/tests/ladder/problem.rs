@@ -12,7 +12,7 @@ use sparsegp::means::{by_name, names};
 use sparsegp::methods::{Evaluation, find, upper_bound};
 use sparsegp::model::{Model, inducing_param};
 
-/// Kernels of all kinds, alone and combined.
+/// Kernels of all kinds, single and combined.
 pub const KERNELS: &[&str] = &[
     "rbf",
     "rbf(ard=false)",

@@ -8,7 +8,7 @@ use sparsegp::data::InMemory;
 use sparsegp::engine::Cpu;
 use sparsegp::linalg::Mat;
 
-/// Kernels that look at places alone: white noise of two equal rows is not the same.
+/// Kernels that look only at places: white noise of two equal rows is not the same.
 const PLACES: &[&str] = &[
     "rbf",
     "matern12",
@@ -17,7 +17,7 @@ const PLACES: &[&str] = &[
     "(rbf + constant) * matern12",
 ];
 
-/// A problem whose rows have noise variances of their own, of the size of the common one.
+/// A problem whose rows have their own noise variances, of the size of the common one.
 fn noisy(draw: &crate::problem::Draw) -> Problem {
     let mut problem = problem(draw);
     let noise = problem.model.noise();
@@ -59,7 +59,7 @@ proptest! {
         prop_assert!((&v - &other_v).norm_max() <= 1e-8 * (1.0 + other_v.norm_max()));
     }
 
-    /// Weights that are no whole numbers, and known noise variances.
+    /// Weights that are not whole numbers, and known noise variances.
     #[test]
     fn gradients_on_such_rows_match_differences(draw in draws(PLACES)) {
         let mut problem = noisy(&draw);

@@ -201,7 +201,7 @@ pub fn sites(file: &Value, _: &Path, report: &mut Report) -> Outcome {
                     "predictive_density" => l.predict_log_density(target, &[m], &[v]).exp(),
                     "nbar" => y - 2.0 * (a + precision * m),
                     "log_C" => part(&|form, _| {
-                        // C e^{gf} where the centre is not 0 by a shift of f alone
+                        // C e^{gf} where the centre is not 0 by a shift of only f
                         form.log_c
                     })?,
                     "g" => part(&|form, _| form.g)?,
@@ -357,7 +357,7 @@ pub fn full(file: &Value, _: &Path, report: &mut Report) -> Outcome {
         let mut trace = Vec::new();
         for step in 0..expected.len() {
             report.case = format!("{name} after {step}");
-            if let Some(told) = after.get(&step.to_string()) {
+            if let Some(stated) = after.get(&step.to_string()) {
                 let q = model.q.as_ref().ok_or("no q")?;
                 let (first, second) = (q.first.value(), q.second.value());
                 let s = posterior(&k, &diagonal(second))?;
@@ -368,7 +368,7 @@ pub fn full(file: &Value, _: &Path, report: &mut Report) -> Outcome {
                     Ok((of.bound(of_target(&data, i), m[i], s[(i, i)])?, m[i], s[(i, i)]))
                 };
                 let rows = (0..n).map(at).collect::<Outcome<Vec<_>>>()?;
-                for (field, reference) in entries(told)? {
+                for (field, reference) in entries(stated)? {
                     let found: Vec<f64> = match field.as_str() {
                         "m" => m.clone(),
                         "S" => by_rows(s.as_ref()),
@@ -411,14 +411,14 @@ fn of_target(data: &InMemory, i: usize) -> Target {
 }
 
 /// q(u) with what the files tell of it.
-struct Told {
+struct State {
     m: Vec<f64>,
     s: Mat<f64>,
     precision: Mat<f64>,
     eta: Vec<f64>,
 }
 
-fn tell(world: &World, model: &Model) -> Outcome<Told> {
+fn state_of(world: &World, model: &Model) -> Outcome<State> {
     let q = model.q.as_ref().ok_or("no q")?;
     let factor = own(Cholesky::new(world.own(&world.z).as_ref(), Jitter::Absolute(0.0), "Kuu"))?;
     let parts = own(q.whitened(0..1, &factor))?;
@@ -429,7 +429,7 @@ fn tell(world: &World, model: &Model) -> Outcome<Told> {
     let m: Vec<f64> = (0..s.nrows()).map(|i| mean[(i, 0)] + world.mean).collect();
     let column = Mat::from_fn(m.len(), 1, |i, _| m[i]);
     let eta = by_rows(product(precision.as_ref(), column.as_ref()).as_ref());
-    Ok(Told { m, s, precision, eta })
+    Ok(State { m, s, precision, eta })
 }
 
 /// The file `cavi_sparse`: steps of size 1 from the prior on all rows, predictions, steps by minibatches.
@@ -456,11 +456,11 @@ pub fn sparse(file: &Value, _: &Path, report: &mut Report) -> Outcome {
             report.case = format!("{name} after {index}");
             own(method.renew(&mut step, &model, &engine, &data, Want::Statistics))?;
             trace.push(step.value);
-            if let Some(told) = after.get(&index.to_string()) {
-                let found = tell(&world, &model)?;
+            if let Some(stated) = after.get(&index.to_string()) {
+                let found = state_of(&world, &model)?;
                 let posterior = own(model.posterior(&engine, &data))?;
                 let (mean, variance) = own(posterior.predict_f(data.x.as_ref()))?;
-                for (field, reference) in entries(told)? {
+                for (field, reference) in entries(stated)? {
                     let found = match field.as_str() {
                         "m" => found.m.clone(),
                         "S" => by_rows(found.s.as_ref()),
@@ -484,7 +484,7 @@ pub fn sparse(file: &Value, _: &Path, report: &mut Report) -> Outcome {
         report.close("elbo_trace", &trace, &expected);
         let falls = trace.windows(2).any(|pair| pair[1] < pair[0] - 1e-10);
         report.require("elbo_trace", !falls, "a step of coordinate ascent lowers the bound");
-        let ended = ended.ok_or("no state is told")?;
+        let ended = ended.ok_or("the file has no last state")?;
         predictions(&ended, &of, get(entry, "predictive")?, report)?;
         by_minibatches(&world, &of, &data, get(entry, "svi")?, report)?;
     }
@@ -492,12 +492,12 @@ pub fn sparse(file: &Value, _: &Path, report: &mut Report) -> Outcome {
 }
 
 /// Predictions at the last state that the file tells.
-fn predictions(model: &Model, of: &Own, told: &Value, report: &mut Report) -> Outcome {
-    let new = matrix(get(told, "Xstar")?)?;
+fn predictions(model: &Model, of: &Own, stated: &Value, report: &mut Report) -> Outcome {
+    let new = matrix(get(stated, "Xstar")?)?;
     let q = own(sparsegp::model::Posterior::of_q(model))?;
     let (mean, variance) = own(q.predict_f(new.as_ref()))?;
     let (mean, variance) = (by_rows(mean.as_ref()), by_rows(variance.as_ref()));
-    for (field, reference) in entries(told)? {
+    for (field, reference) in entries(stated)? {
         let each = mean.iter().zip(&variance);
         let found: Vec<f64> = match field.as_str() {
             "Xstar" => continue,
@@ -541,16 +541,16 @@ fn by_minibatches(
     model.q = Some(Variational::prior(world.z.nrows(), 1, false));
     let method = Uncollapsed::of(model.method).map_err(|_| "an uncollapsed method")?;
     let (engine, mut step) = (Cpu::default(), Step::default());
-    for (index, told) in items(get(svi, "steps")?)?.iter().enumerate() {
+    for (index, stated) in items(get(svi, "steps")?)?.iter().enumerate() {
         report.case = format!("{} minibatch {index}", of.likelihood.name());
-        let rows: Vec<usize> = numbers(get(told, "idx")?)?.iter().map(|i| *i as usize).collect();
+        let rows: Vec<usize> = numbers(get(stated, "idx")?)?.iter().map(|i| *i as usize).collect();
         let batch =
             Batch { rows: data.picked(&rows), scale: data.rows() as f64 / rows.len() as f64 };
         own(method.renew(&mut step, &model, &engine, &batch, Want::Statistics))?;
         let value = step.value;
-        own(step.natural(&mut model, number(get(told, "rho")?)?))?;
-        let found = tell(world, &model)?;
-        for (field, reference) in entries(told)? {
+        own(step.natural(&mut model, number(get(stated, "rho")?)?))?;
+        let found = state_of(world, &model)?;
+        for (field, reference) in entries(stated)? {
             let found = match field.as_str() {
                 "idx" | "rho" => continue,
                 "elbo_estimate_before" => vec![value],
@@ -688,18 +688,18 @@ pub fn gradients(file: &Value, _: &Path, report: &mut Report) -> Outcome {
 fn collapsed(
     world: &World,
     data: &InMemory,
-    told: &Value,
+    stated: &Value,
     kuu: &Mat<f64>,
     report: &mut Report,
 ) -> Outcome {
     let likelihood = own(Custom::new(Quadratic))?;
     let mut model = world.model("svgp", &likelihood, 0.0)?;
     model.q = Some(Variational::prior(world.z.nrows(), 1, false));
-    let potential = numbers(get(told, "potential")?)?;
+    let potential = numbers(get(stated, "potential")?)?;
     let mut rows =
         own(InMemory::new(data.x.clone(), Mat::from_fn(potential.len(), 1, |i, _| potential[i])))?;
-    rows.extra = numbers(get(told, "precision")?)?;
-    let constants: f64 = numbers(get(told, "constants")?)?.iter().sum();
+    rows.extra = numbers(get(stated, "precision")?)?;
+    let constants: f64 = numbers(get(stated, "constants")?)?.iter().sum();
     let method = Uncollapsed::of(model.method).map_err(|_| "an uncollapsed method")?;
     let mut step = own(method.step(&model, &Cpu::default(), &rows, Want::Statistics))?;
     own(step.natural(&mut model, 1.0))?;
@@ -710,7 +710,7 @@ fn collapsed(
     let mut s = Mat::zeros(root.nrows(), root.nrows());
     gemm(s.as_mut(), Accum::Replace, root.as_ref(), root.transpose(), 1.0, Par::Seq);
     let found = adjoints(&model, &rows, 1.0, [&m, &s], kuu, false)?;
-    for (field, reference) in entries(told)? {
+    for (field, reference) in entries(stated)? {
         let values = match field.as_str() {
             "potential" | "precision" | "constants" => continue,
             "value" => vec![found.value + constants],

@@ -15,7 +15,7 @@ use sparsegp::samplers::diagnostics;
 use sparsegp::train::{AdaptiveRate, RelativeChange};
 use std::path::Path;
 
-/// What the files of inverted transforms state of their own numbers.
+/// The accuracy that the files of inverted transforms state of their numbers.
 const EULER: f64 = 1e-10;
 
 fn at(case: &Value, key: &str) -> Outcome<f64> {

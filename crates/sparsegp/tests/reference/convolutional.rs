@@ -233,7 +233,7 @@ pub fn identities(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-/// Files of shallow models on inducing patches, alone or beside inducing images.
+/// Files of shallow models on inducing patches, with or without inducing images.
 pub fn models(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     const KNOWN: &[&str] =
         &["kind", "conv", "Z", "jitter", "likelihood", "q", "white", "image_kernel", "Z2"];

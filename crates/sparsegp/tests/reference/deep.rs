@@ -337,7 +337,7 @@ pub fn predictions(
             }
             "probability" => {
                 let all = own(mixture.probabilities())?;
-                // of two classes that of the second alone
+                // of two classes only that of the second
                 let first = usize::from(all.ncols() == 2);
                 by_rows(all.as_ref().subcols(first, all.ncols() - first))
             }

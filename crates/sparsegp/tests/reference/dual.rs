@@ -78,7 +78,7 @@ fn second(q: &Variational) -> Vec<f64> {
 }
 
 /// E log of the sites, log of their normaliser, mean and covariance of u, at a model with tied sites.
-struct Told {
+struct Found {
     e_log_sites: f64,
     log_z: f64,
     m: Vec<f64>,
@@ -86,7 +86,7 @@ struct Told {
     kl: f64,
 }
 
-fn tell(model: &Model) -> Outcome<Told> {
+fn moments_of(model: &Model) -> Outcome<Found> {
     let group = groups(model)?.pop().ok_or("one process")?;
     let (e, root) = (&group.parts.mean, &group.parts.roots[0]);
     let m = e.nrows();
@@ -102,7 +102,7 @@ fn tell(model: &Model) -> Outcome<Told> {
         - 0.5 * (m as f64 - trace + dot(e.as_ref(), through.as_ref()));
     let l = group.basis.factor().l.as_ref();
     let u_root = product(l, root.as_ref());
-    Ok(Told {
+    Ok(Found {
         e_log_sites,
         log_z,
         m: by_rows(product(l, e.as_ref()).as_ref()),
@@ -141,15 +141,15 @@ fn rows(model: &Model, data: &Batch, json: &Value, report: &mut Report) -> Outco
     Ok(())
 }
 
-/// Compares what is told of q, by the names that the file has.
+/// Compares what the file states of q, by its names.
 fn posterior(model: &Model, json: &Value, report: &mut Report) -> Outcome {
-    let told = tell(model)?;
+    let found = moments_of(model)?;
     let own = [
-        ("m", told.m),
-        ("S", told.s),
-        ("kl", vec![told.kl]),
-        ("logZ", vec![told.log_z]),
-        ("Elogt", vec![told.e_log_sites]),
+        ("m", found.m),
+        ("S", found.s),
+        ("kl", vec![found.kl]),
+        ("logZ", vec![found.log_z]),
+        ("Elogt", vec![found.e_log_sites]),
     ];
     for (name, values) in own {
         if let Some(reference) = json.get(name) {
@@ -397,7 +397,7 @@ pub fn natural(json: &Value, _: &Path, report: &mut Report) -> Outcome {
                         found.map(|(_, v)| v.clone()).ok_or_else(|| format!("no slope of {path}"))
                     };
                     report.close("dL_dm", &slope("q.mu")?, &numbers(get(step, "dL_dm")?)?);
-                    // S̄ is told through the slope of its root: tril(2S̄R)
+                    // S̄ is compared through the slope of its root: tril(2S̄R)
                     let through = matrix(get(step, "dL_dS")?)? * &roots[0];
                     let lower = Mat::from_fn(through.nrows(), through.ncols(), |i, j| {
                         if i >= j { 2.0 * through[(i, j)] } else { 0.0 }
@@ -500,15 +500,15 @@ fn state(
     json: &Value,
     report: &mut Report,
 ) -> Outcome {
-    let told = tell(model)?;
+    let found = moments_of(model)?;
     let q = model.q.as_ref().ok_or("no q")?;
     let at = own(model.posterior(&Cpu::default(), &problem.data))?;
     for (name, reference) in entries(json)? {
         let values = match name.as_str() {
             "lambda_1" => q.first.value().to_vec(),
             "lambda_2" => second(q),
-            "q_mu" => told.m.clone(),
-            "q_cov" => told.s.clone(),
+            "q_mu" => found.m.clone(),
+            "q_cov" => found.s.clone(),
             "elbo" => vec![own(model.evaluate(&Cpu::default(), &problem.data))?.value],
             "predict_f_mean" | "predict_f_var" => {
                 gpflow::prediction(name, &at, inputs)?.ok_or("a prediction")?
@@ -1029,14 +1029,14 @@ pub fn full(json: &Value, _: &Path, report: &mut Report) -> Outcome {
                         continue;
                     }
                     "v" | "alpha" | "beta" | "kl" | "logZ" | "c" => {
-                        let told = full_parts(&model, &data)?;
+                        let found = full_parts(&model, &data)?;
                         match field.as_str() {
-                            "v" => told.v,
-                            "alpha" => told.alpha,
-                            "beta" => told.beta,
-                            "kl" => vec![told.kl],
-                            "logZ" => vec![told.log_z],
-                            _ => vec![evaluation.value - told.log_z],
+                            "v" => found.v,
+                            "alpha" => found.alpha,
+                            "beta" => found.beta,
+                            "kl" => vec![found.kl],
+                            "logZ" => vec![found.log_z],
+                            _ => vec![evaluation.value - found.log_z],
                         }
                     }
                     _ => {

@@ -51,7 +51,7 @@ fn advance(gpf: &mut Gpf, target: &mut dyn Target, steps: usize) -> Outcome {
 fn state(gpf: &Gpf, target: &mut dyn Target, step: &Value, report: &mut Report) -> Outcome {
     let state = own(gpf.state(target))?;
     let particles = gpf.particles();
-    for (field, told) in entries(step)? {
+    for (field, stated) in entries(step)? {
         let found = match field.as_str() {
             "step" => continue,
             "particles" => listed(particles.x()),
@@ -68,7 +68,7 @@ fn state(gpf: &Gpf, target: &mut dyn Target, step: &Value, report: &mut Report) 
                 continue;
             }
         };
-        report.close(field, &found, &numbers(told)?);
+        report.close(field, &found, &numbers(stated)?);
     }
     Ok(())
 }
@@ -100,8 +100,8 @@ fn limit(gpf: &mut Gpf, target: &mut dyn Target, json: &Value, report: &mut Repo
     let free_energy = own(gpf.state(target))?.free_energy;
     let particles = gpf.particles();
     let rank = particles.dim().min(particles.count() - 1);
-    for (field, told) in entries(json)? {
-        let told = || numbers(told);
+    for (field, stated) in entries(json)? {
+        let stated = || numbers(stated);
         let found = match field.as_str() {
             "tol" | "iterations_used" => continue,
             "mean" => particles.mean(),
@@ -119,7 +119,7 @@ fn limit(gpf: &mut Gpf, target: &mut dyn Target, json: &Value, report: &mut Repo
                 continue;
             }
         };
-        report.close_to(&format!("limit.{field}"), &found, &told()?, tolerance);
+        report.close_to(&format!("limit.{field}"), &found, &stated()?, tolerance);
     }
     Ok(())
 }
@@ -152,9 +152,9 @@ fn one_block(file: &Value, mean_flow: MeanFlow, report: &mut Report) -> Outcome 
             == (number(get(file, "D")?)?, number(get(file, "N")?)?),
         "the particles have others than the file says",
     );
-    if let Some(told) = file.get("R0") {
+    if let Some(stated) = file.get("R0") {
         let r = regularised_gram(start.deviations().as_ref(), 1.0);
-        report.close("R0", &by_rows(r.as_ref()), &numbers(told)?);
+        report.close("R0", &by_rows(r.as_ref()), &numbers(stated)?);
     }
     let options = GpfOptions { mean_flow, ..rates(file)? };
     let mut gpf = own(Gpf::new(start.clone(), options.clone()))?;
@@ -162,16 +162,16 @@ fn one_block(file: &Value, mean_flow: MeanFlow, report: &mut Report) -> Outcome 
     if let Some(json) = file.get("limit") {
         limit(&mut own(Gpf::new(start, options))?, &mut target, json, report)?;
     }
-    if let Some(told) = file.get("kappa") {
+    if let Some(stated) = file.get("kappa") {
         let precision = matrix(get(file, "Lambda")?)?;
         let (values, _) = own(sparsegp::linalg::symmetric_eigen(precision.as_ref()))?;
         let (Some(least), Some(largest)) = (values.first(), values.last()) else {
             return Err("a precision without eigenvalues".into());
         };
-        report.close("kappa", &[largest / least], &numbers(told)?);
+        report.close("kappa", &[largest / least], &numbers(stated)?);
     }
-    if let Some(told) = file.get("eta2_stability_limit") {
-        stability(file, number(told)?, mean_flow, report)?;
+    if let Some(stated) = file.get("eta2_stability_limit") {
+        stability(file, number(stated)?, mean_flow, report)?;
     }
     Ok(())
 }
@@ -275,9 +275,9 @@ pub fn blocks_exact(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     let c = gpf.particles().covariance();
     let all = items(get(file, "limit_block_cov")?)?;
     report.require("limit_block_cov", all.len() == indices.len(), "a block is missing");
-    for (told, rows) in all.iter().zip(&indices) {
+    for (stated, rows) in all.iter().zip(&indices) {
         let found = Mat::from_fn(rows.len(), rows.len(), |i, j| c[(rows[i], rows[j])]);
-        report.close("limit_block_cov", &by_rows(found.as_ref()), &numbers(told)?);
+        report.close("limit_block_cov", &by_rows(found.as_ref()), &numbers(stated)?);
     }
     Ok(())
 }
@@ -348,17 +348,18 @@ pub fn optimisers(file: &Value, _: &Path, report: &mut Report) -> Outcome {
         let mut optimiser = own(FlowOptimiser::new(rule, scale))?;
         let flows = items(get(file, "flows")?)?.len();
         report.require(name, flows > 0 && flows == items(list)?.len(), "a step is missing");
-        for (t, (flow, told)) in items(get(file, "flows")?)?.iter().zip(items(list)?).enumerate() {
+        for (t, (flow, stated)) in items(get(file, "flows")?)?.iter().zip(items(list)?).enumerate()
+        {
             report.case = format!("{name} {t}");
             let moved = own(optimiser.step(columns(flow)?.as_ref(), of("eta")?))?;
-            for (field, told) in entries(told)? {
+            for (field, stated) in entries(stated)? {
                 let found = match field.as_str() {
                     "delta" => listed(moved.as_ref()),
                     "v" => listed(optimiser.second()),
                     "m" => listed(optimiser.first()),
                     _ => return Err(format!("the state `{field}` is unknown here")),
                 };
-                report.close(field, &found, &numbers(told)?);
+                report.close(field, &found, &numbers(stated)?);
             }
         }
     }
@@ -385,7 +386,7 @@ pub fn rates_of_gaussians(file: &Value, _: &Path, report: &mut Report) -> Outcom
         report.case = format!("t = {t}");
         let later = own(follow(&start, &mut target, t, 4000))?;
         let c = later.covariance();
-        for (field, told) in entries(row)? {
+        for (field, stated) in entries(row)? {
             let found = match field.as_str() {
                 "t" => continue,
                 "mean" | "mean_closed_form" => later.mean(),
@@ -402,7 +403,7 @@ pub fn rates_of_gaussians(file: &Value, _: &Path, report: &mut Report) -> Outcom
                 }
                 _ => return Err(format!("the output `{field}` is unknown here")),
             };
-            report.close(field, &found, &numbers(told)?);
+            report.close(field, &found, &numbers(stated)?);
         }
     }
     report.case.clear();

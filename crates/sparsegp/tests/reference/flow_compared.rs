@@ -14,21 +14,21 @@ use sparsegp::flow::compared::{
 use sparsegp::linalg::{Cholesky, Jitter, MatRef, product};
 use std::path::Path;
 
-/// Compares all that a file tells with all that was found: what either has alone is a failure.
-fn compare(report: &mut Report, told: &Value, found: &[(&str, Vec<f64>)]) -> Outcome {
+/// Compares all that a file tells with all that was found: what only one of them has is a failure.
+fn compare(report: &mut Report, stated: &Value, found: &[(&str, Vec<f64>)]) -> Outcome {
     let known: Vec<&str> = found.iter().map(|(name, _)| *name).collect();
-    for (field, told) in entries(told)? {
+    for (field, stated) in entries(stated)? {
         match found.iter().find(|(name, _)| name == field) {
-            Some((_, found)) => report.close(field, found, &numbers(told)?),
+            Some((_, found)) => report.close(field, found, &numbers(stated)?),
             // a remark
-            None if told.is_string() => {}
+            None if stated.is_string() => {}
             None => {
                 report.fail(field, &format!("an output that the check does not know: {known:?}"));
             }
         }
     }
-    let told = entries(told)?;
-    for name in known.iter().filter(|name| !told.contains_key(**name)) {
+    let stated = entries(stated)?;
+    for name in known.iter().filter(|name| !stated.contains_key(**name)) {
         report.fail(name, "an output that the file does not have");
     }
     Ok(())
@@ -168,11 +168,11 @@ pub fn svgd(file: &Value, _: &Path, report: &mut Report) -> Outcome {
         report.case = name.into();
         let case = get(file, name)?;
         check_known(case, &["ell", "flow"], report)?;
-        let told = number(get(case, "ell")?)?;
-        let length = (name == "se").then_some(told);
+        let stated = number(get(case, "ell")?)?;
+        let length = (name == "se").then_some(stated);
         let kernel = SvgdKernel::SquaredExponential { length };
         let length = own(kernel.length(x))?.ok_or("no length")?;
-        report.close("ell", &[length], &[told]);
+        report.close("ell", &[length], &[stated]);
         let flow = own(kernel.flow(x, g.as_ref()))?;
         report.close("flow", &listed(flow.as_ref()), &numbers(get(case, "flow")?)?);
     }
@@ -265,7 +265,7 @@ pub fn elrgvi(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     let of = |name: &str| matrix(get(file, name)?);
     let (x, e, e_v) = (of("x")?, of("eps")?, of("eps_v")?);
     let found = own(layer.preactivation(x.as_ref(), e.as_ref(), e_v.as_ref()))?;
-    let told = numbers(get(file, "preactivation")?)?;
-    report.close("preactivation", &by_rows(found.as_ref()), &told);
+    let stated = numbers(get(file, "preactivation")?)?;
+    report.close("preactivation", &by_rows(found.as_ref()), &stated);
     Ok(())
 }

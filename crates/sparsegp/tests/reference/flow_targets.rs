@@ -22,10 +22,15 @@ pub fn regression(file: &Value) -> Outcome<Logistic> {
 }
 
 /// Values and gradients at particles.
-fn evaluation(target: &mut dyn Target, x: &Mat<f64>, told: &Value, report: &mut Report) -> Outcome {
+fn evaluation(
+    target: &mut dyn Target,
+    x: &Mat<f64>,
+    stated: &Value,
+    report: &mut Report,
+) -> Outcome {
     let found = own(Evaluation::of(target, x.as_ref()))?;
-    report.close("phi", &found.phi, &numbers(get(told, "phi")?)?);
-    report.close("grad", &listed(found.gradient.as_ref()), &numbers(get(told, "grad")?)?);
+    report.close("phi", &found.phi, &numbers(get(stated, "phi")?)?);
+    report.close("grad", &listed(found.gradient.as_ref()), &numbers(get(stated, "grad")?)?);
     Ok(())
 }
 
@@ -186,7 +191,11 @@ pub fn whitened(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     let outcome = own(run(&mut gpf, &mut target, &options, &mut |_, _| ControlFlow::Continue(())))?;
     report.require("ended", outcome.ended == Ended::AllSteps, "the run did not come to its end");
     let stationarity = own(gpf.state(&mut target))?.field.residual;
-    report.require("residual", stationarity < 1e-18, &format!("{stationarity:e} is no optimum"));
+    report.require(
+        "residual",
+        stationarity < 1e-18,
+        &format!("{stationarity:e} is not an optimum"),
+    );
     report.close("mean", &gpf.particles().mean(), &numbers(get(exact, "mean")?)?);
     let c = gpf.particles().covariance();
     report.close("cov", &by_rows(c.as_ref()), &numbers(get(exact, "cov")?)?);

@@ -134,9 +134,9 @@ pub fn posteriors(file: &Value, _: &Path, report: &mut Report) -> Outcome {
                         let chains = chains(&draws.f, |f| f[(i, 0)]);
                         moments(report, &format!("f[{i}]"), &chains, m[i], v[i])?;
                     }
-                    let told = number(get(entry, "log_evidence")?)?;
-                    evidence(report, &of, &k, &prior, &y, told)?;
-                    order(report, model, &rows(&y, of.extra)?, told)?;
+                    let stated = number(get(entry, "log_evidence")?)?;
+                    evidence(report, &of, &k, &prior, &y, stated)?;
+                    order(report, model, &rows(&y, of.extra)?, stated)?;
                 }
             }
             "gaussian_conditional" => conditional(entry, report)?,
@@ -185,7 +185,7 @@ fn evidence(
     k: &Mat<f64>,
     prior: &[f64],
     y: &[f64],
-    told: f64,
+    stated: f64,
 ) -> Outcome {
     let factor = own(Cholesky::new(k.as_ref(), Jitter::Absolute(0.0), "K"))?.l;
     let step = 0.02;
@@ -205,7 +205,7 @@ fn evidence(
     }
     let found = (sum * step * step / std::f64::consts::TAU).ln();
     // the rule does not know of kinks
-    report.close_to("log_evidence", &[found], &[told], 1e-4);
+    report.close_to("log_evidence", &[found], &[stated], 1e-4);
     Ok(())
 }
 
@@ -362,11 +362,17 @@ fn stationary(json: &Value, report: &mut Report) -> Outcome {
             [("alpha0_augmented", Target::Variational), ("alpha1_exact_fitc", Target::Fitc)]
         {
             report.case = format!("{name} {field}");
-            let told = get(case, field)?;
+            let stated = get(case, field)?;
             let draws = drawn(&model, &rows(&y, of.extra)?, target)?;
             // u = Lz of one inducing point
             let chains = chains(&draws.z, |z| l[(0, 0)] * z[(0, 0)]);
-            moments(report, "u", &chains, number(get(told, "mean")?)?, number(get(told, "var")?)?)?;
+            moments(
+                report,
+                "u",
+                &chains,
+                number(get(stated, "mean")?)?,
+                number(get(stated, "var")?)?,
+            )?;
         }
     }
     Ok(())

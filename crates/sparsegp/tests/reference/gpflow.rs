@@ -12,7 +12,7 @@ use sparsegp::params::log_prior;
 use std::path::Path;
 
 /// Outputs that nothing here can be compared with: a condition number and other programs' differences are
-/// no outputs of a model.
+/// not outputs of a model.
 pub const NOT_COMPARED: &[&str] = &["cond_Kuu", "max_abs_diff", "max_abs_diff_to_gpflow"];
 
 /// A file's inputs; what `same_as_case` names fills in what is missing. `None` where that file is
@@ -44,8 +44,8 @@ pub fn inputs(json: &Value, folder: &Path) -> Outcome<Option<Value>> {
 const NOT_TRAINED_THERE: &[&str] =
     &["likelihood.df", "likelihood.first_edge", "likelihood.widths", "likelihood.epsilon"];
 
-/// GPflow's path of a parameter in our words, `separate` where every latent function has a kernel of
-/// its own (a kernel that is a sum has `kernel.kernels[i]` too).
+/// GPflow's path of a parameter in our words, `separate` where every latent function has its own
+/// kernel (a kernel that is a sum has `kernel.kernels[i]` too).
 pub fn our_path(path: &str, separate: bool) -> String {
     // the base of a periodic kernel
     if path.contains("base_kernel.") {

@@ -110,7 +110,7 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
             let lambda = precision(&model)?;
             trace.push(own(full.value(&model, &data))?);
             lambdas.push(lambda);
-            if let Some(told) = after.get(&sweep.to_string()) {
+            if let Some(stated) = after.get(&sweep.to_string()) {
                 let q = model.q.as_ref().ok_or("no q")?;
                 let (first, second) = (q.first.value(), q.second.value());
                 let (mf, sf) = moments(&kf, &first[..n], &second[..n], means[0])?;
@@ -121,7 +121,7 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
                         local(&*model.likelihood, y[i], m, v, lambda)
                     })
                     .collect::<Outcome<Vec<_>>>()?;
-                for (field, reference) in entries(told)? {
+                for (field, reference) in entries(stated)? {
                     let found: Vec<f64> = match field.as_str() {
                         "mf" => mf.clone(),
                         "Sf" => by_rows(sf.as_ref()),
@@ -171,12 +171,12 @@ fn points(cases: &[Value], report: &mut Report) -> Outcome {
         let value = |key: &str| number(get(case, key)?);
         let (square, lambda) = (value("R")?, value("lam")?);
         let (m, v) = ([0.0, value("mg")?], [0.0, value("vg")?]);
-        for (nu, told) in [(&Value::Null, case), (get(case, "student")?, get(case, "student")?)] {
+        for (nu, stated) in [(&Value::Null, case), (get(case, "student")?, get(case, "student")?)] {
             report.case = format!("point {index}");
             let nu = nu.get("nu").unwrap_or(&Value::Null);
             let l = likelihood(nu, lambda)?;
             let found = local(&*l, square.sqrt(), m, v, lambda)?;
-            for (field, reference) in entries(told)? {
+            for (field, reference) in entries(stated)? {
                 let found = match field.as_str() {
                     "R" | "mg" | "vg" | "lam" | "student" | "nu" => continue,
                     "psi" => found.psi,

@@ -22,7 +22,7 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
     for case in items(get(file, "cases")?)? {
         let name = text(get(case, "likelihood")?)?;
         report.case = name.into();
-        // classes have targets of their own
+        // classes have their own targets
         let y = numbers(case.get("y").map_or_else(|| get(file, "y"), Ok)?)?;
         let of = Own::read(name, case.get("parameters").unwrap_or(&json!({})))?;
         let n = y.len();
@@ -62,16 +62,16 @@ pub fn check(file: &Value, _: &Path, report: &mut Report) -> Outcome {
             let mut gradient = vec![f64::NAN; joint.dim()];
             let value = joint.evaluate(&position, &mut gradient);
             let what = |output: &str| format!("{field}.{output}");
-            for (output, told) in entries(entry)? {
+            for (output, stated) in entries(entry)? {
                 match output.as_str() {
                     "log_density" => {
-                        report.close(&what(output), &[value], &[number(told)?]);
+                        report.close(&what(output), &[value], &[number(stated)?]);
                         let alone = joint.value(&position);
-                        report.close(&what("value"), &[alone], &[number(told)?]);
+                        report.close(&what("value"), &[alone], &[number(stated)?]);
                     }
-                    "grad_z" => report.close(&what(output), &gradient[..n], &numbers(told)?),
+                    "grad_z" => report.close(&what(output), &gradient[..n], &numbers(stated)?),
                     "grad_log_omega" => {
-                        report.close(&what(output), &gradient[n..], &numbers(told)?);
+                        report.close(&what(output), &gradient[n..], &numbers(stated)?);
                     }
                     _ => report.fail(&what(output), "an output that the check does not know"),
                 }

@@ -554,7 +554,7 @@ pub fn exact_identity(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-/// Everything of R-SVGP at a block of rows by [`LSpace`] alone, with whatever probes it has.
+/// Everything of R-SVGP at a block of rows by only [`LSpace`], with whatever probes it has.
 fn by_hand(
     problem: &Problem,
     lspace: &mut LSpace,

@@ -126,7 +126,7 @@ fn sweeps(file: &Value, entry: &Value, l: &LogisticSoftmax, report: &mut Report)
     let mut trace = Vec::new();
     for sweep in 0..expected.len() {
         trace.push(own(full.value(&model, &data))?);
-        if let Some(told) = after.get(&sweep.to_string()) {
+        if let Some(stated) = after.get(&sweep.to_string()) {
             report.case = format!("{name} after {sweep}");
             let [m, v] = moments(&k, model.q.as_ref().ok_or("no q")?, latents)?;
             let row =
@@ -139,7 +139,7 @@ fn sweeps(file: &Value, entry: &Value, l: &LogisticSoftmax, report: &mut Report)
             };
             let counts: Vec<Vec<f64>> =
                 rows.iter().zip(&y).map(|(row, y)| row.counts(*y).collect()).collect();
-            for (field, reference) in entries(told)? {
+            for (field, reference) in entries(stated)? {
                 let found: Vec<f64> = match field.as_str() {
                     "m" => by_rows(m.as_ref()),
                     "v" => by_rows(v.as_ref()),

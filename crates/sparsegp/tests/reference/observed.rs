@@ -200,7 +200,7 @@ impl Observed {
         }
     }
 
-    /// Whether classes are told by their indicators.
+    /// Whether classes are given by their indicators.
     fn indicators(&self) -> bool {
         self.likelihood.classes().is_some() && self.likelihood.latents() > 1
     }

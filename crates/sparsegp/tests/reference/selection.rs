@@ -58,7 +58,7 @@ fn as_numbers(all: &[usize]) -> Vec<f64> {
     all.iter().map(|i| *i as f64).collect()
 }
 
-/// Rows in an order of their own: where the order says nothing.
+/// Rows in sorted order: where the given order means nothing.
 fn sorted(a: &Mat<f64>) -> Vec<f64> {
     let row = |i: usize| (0..a.ncols()).map(|q| a[(i, q)]).collect::<Vec<f64>>();
     let mut rows: Vec<Vec<f64>> = (0..a.nrows()).map(row).collect();

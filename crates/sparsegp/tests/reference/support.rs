@@ -19,7 +19,7 @@ pub struct Report {
     pub comparisons: usize,
     /// Largest difference in units of what was allowed.
     pub worst: f64,
-    /// Whether the file could not be run, for a reason that is no fault.
+    /// Whether the file could not be run, for a reason that is not a fault.
     pub skipped: bool,
     /// One line each.
     pub failures: Vec<String>,

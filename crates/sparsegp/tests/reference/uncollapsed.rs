@@ -87,8 +87,8 @@ impl Seen<'_> {
         values.into_iter().map(|v| v * self.scale).collect()
     }
 
-    /// Compares the outputs of one evaluation. The adjoint of S is told through the gradient of its
-    /// root R: tril(2S̄R).
+    /// Compares the outputs of one evaluation. The adjoint of S is compared through the gradient of
+    /// its root R: tril(2S̄R).
     fn compare(&self, json: &Value, skip: &[&str], report: &mut Report) -> Outcome {
         for (field, reference) in entries(json)? {
             let values = match field.as_str() {
@@ -243,8 +243,9 @@ pub fn spherical(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-/// The file `multilatent_v`: softmax with draws of its own for every row, a factor per latent function.
-/// The slope in v is that of the value by the draws, or by draws of second derivatives (Price 1958).
+/// The file `multilatent_v`: softmax with separate draws for every row, a factor per latent
+/// function. The slope in v is that of the value by the draws, or by draws of second derivatives
+/// (Price 1958).
 pub fn several(json: &Value, _: &Path, report: &mut Report) -> Outcome {
     report.read_tolerance(json)?;
     const INPUTS: &[&str] =

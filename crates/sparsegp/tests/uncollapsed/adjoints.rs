@@ -97,7 +97,7 @@ fn of_gaussian_noise_in_all_forms() {
 }
 
 #[test]
-fn of_other_likelihoods_and_kernels_of_their_own() {
+fn of_other_likelihoods_and_separate_kernels() {
     for spec in ["bernoulli", "student-t", "softmax(classes=3)", "heteroscedastic"] {
         let draw = Draw { n: 30, m: 7, d: 2, p: 1, kernel: "matern52", mean: "zero", seed: 11 };
         let mut problem = problem(&draw);
@@ -147,7 +147,7 @@ fn of_some_of_the_classes() {
 }
 
 /// Many rows go through M×M matrices made beforehand, few do not: minibatches of a division of the rows have on
-/// average the gradient of all of them, whose largest part is told too.
+/// average the gradient of all of them, whose largest part is returned too.
 fn average(model: &Model, data: &sparsegp::data::InMemory, parts: usize) -> (f64, f64) {
     let want = Want::Adjoints { statistics: false };
     let points: usize = model.inducing_points().unwrap().nrows();
@@ -223,7 +223,7 @@ fn of_many_rows() {
     agree(&model, &problem.data, None, "many rows");
 }
 
-/// Of whitened sites the rows give Ψ; others have statistics alone.
+/// Of whitened sites the rows give Ψ; others have only statistics.
 #[test]
 fn of_sites() {
     let draw = Draw { n: 12, m: 9, d: 2, p: 1, kernel: "rbf", mean: "zero", seed: 6 };

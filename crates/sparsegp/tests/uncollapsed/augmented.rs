@@ -312,9 +312,9 @@ fn bounds_stand_in_their_order() {
                 model.likelihood.predict_log_density(target, &m, &vec![v[0]; latents])
             };
             let what = format!("{spec}, {n} rows: {augmented} {plain} {evidence}");
-            // rules of 20 points have an error of their own, the grid one of kinks
+            // rules of 20 points are not exact, nor is the grid at kinks
             assert!(augmented <= plain + 1e-4, "{what}");
-            // the hinge is no density, and its predictions are of a normalised one
+            // the hinge is not a density, and its predictions are of a normalised one
             assert!(plain <= evidence + 1e-4, "{what}");
             assert!(evidence - augmented < 0.9, "{what}");
             let gaussian = spec.starts_with("gaussian");

@@ -219,7 +219,7 @@ fn climb(model: &mut Model, data: &dyn Source, steps: usize) -> Vec<f64> {
                 break;
             }
             rate *= 0.5;
-            assert!(rate > 1e-12, "{} is no way up from {last}", model.likelihood.name());
+            assert!(rate > 1e-12, "{} is not a way up from {last}", model.likelihood.name());
         }
     }
     values

@@ -20,8 +20,8 @@ fn matrix(rows: usize, columns: usize, rng: &mut ChaCha8Rng) -> Mat<f64> {
     Mat::from_fn(rows, columns, |_, _| rng.random_range(-1.5..1.5))
 }
 
-/// A model of three columns of counts (or of numbers) and a q away from the prior, with points and kernels of their
-/// own for two latent functions, and a mean function of the targets.
+/// A model of three columns of counts (or of numbers) and a q away from the prior, with separate
+/// points and kernels for two latent functions, and a mean function of the targets.
 fn model(spec: &str, method: &str, whiten: bool) -> (Model, InMemory) {
     let mut rng = ChaCha8Rng::seed_from_u64(17);
     let (x, noise) = (matrix(24, 2, &mut rng), matrix(24, OUTPUTS, &mut rng));
@@ -114,7 +114,7 @@ fn gradients_match_differences() {
     }
 }
 
-/// With W = I every target has a latent function of its own.
+/// With W = I every target has its own latent function.
 #[test]
 fn the_identity_mixes_nothing() {
     let (mut mixed, data) = model("poisson", "svgp", true);
@@ -170,7 +170,7 @@ fn predictions_are_mixtures() {
     assert_eq!((posterior.latents(), posterior.outputs()), (OUTPUTS, OUTPUTS));
     let x = data.x.as_ref().subrows(2, 2);
     let (mean, joint) = posterior.predict_f_joint(x).expect("inputs");
-    // g alone
+    // only g
     let plain = Model {
         likelihood: likelihoods::parse("gaussian").expect("known"),
         mean: by_name("zero", 2, LATENTS).expect("a mean"),

@@ -293,7 +293,7 @@ fn sites_of_all_rows_are_exact_for_gaussian_noise() {
             assert!((a - b).abs() < 1e-8 * largest, "{factor}: {a} {b}");
         }
     }
-    // and its predictions, at the first hyperparameters' sites made anew
+    // and its predictions, at the first hyperparameters' recomputed sites
     method.step(&mut full, &problem.data, 1.0).unwrap();
     let at = Mat::from_fn(7, 2, |i, j| 0.3 * i as f64 - 0.8 * j as f64);
     let [own, other] = [&full, &exact].map(|model| {

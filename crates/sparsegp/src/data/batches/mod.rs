@@ -1,14 +1,14 @@
 //! Minibatches in shuffled epochs.
 //!
-//! In every epoch each row of the data comes exactly once, in an order that is drawn anew. The T
-//! batches of an epoch differ in size by one row at most (a last batch of a few rows would be scaled
-//! up by a huge factor), and a batch of B rows stands for all N: Σ over its rows, times N/B, estimates
-//! the sum over the data. For rows in memory a batch is a simple random sample, so the estimate has no
+//! In every epoch each row of the data comes exactly once, in a newly drawn order. The T batches of
+//! an epoch differ in size by one row at most (a last batch of a few rows would be scaled up by a
+//! huge factor), and a batch of B rows stands for all N: Σ over its rows, times N/B, estimates the
+//! sum over the data. For rows in memory a batch is a simple random sample, so the estimate has no
 //! bias; the mean of an epoch's estimates, weighted by the sizes B, is the sum itself whatever the
 //! order.
 //!
-//! A batch is a function of the data, the size, the seed and its [`Position`] alone: a run that is
-//! interrupted and goes on from a position sees what it would have seen.
+//! A batch is a function only of the data, the size, the seed and its [`Position`]: a run that is
+//! interrupted and resumes from a position sees what it would have seen.
 
 mod memory;
 mod shards;
@@ -59,7 +59,7 @@ pub trait Batches: Send {
     }
     /// The batch that [`Batches::next`] would give now.
     fn position(&self) -> Position;
-    /// Goes on from there.
+    /// Continues from there.
     ///
     /// # Errors
     /// [`Error::Invalid`] if an epoch has no such batch.

@@ -183,7 +183,7 @@ impl Batches for ShuffledTable {
         let (inputs, outputs) = (plan.inputs, plan.outputs);
         out.resize(rows, Shape { inputs, outputs, weights: plan.weight, extra: plan.extra });
         out.population = self.schedule.rows;
-        // After a failure there is no reader: the next call starts anew.
+        // After a failure there is no reader: the next call starts again.
         reader.take(rows, &mut |stretch, order, place| {
             let places = place..place + order.len();
             for (j, from) in stretch.columns.iter().enumerate() {
@@ -255,7 +255,7 @@ impl Reading {
                 Ok(true) => (epoch + 1, 0),
                 Ok(false) => break,
                 Err(error) => {
-                    // Nobody may be there any more to be told.
+                    // The receiver may have gone.
                     let _ = sender.send(Err(error));
                     break;
                 }

@@ -13,8 +13,8 @@ impl Holidays {
     /// holiday that have effects too. Dates are read as the table's options say.
     ///
     /// # Errors
-    /// [`Error::Column`] for a column that is not there; [`Error::Cell`] for a cell that is no date, name or whole number; as for
-    /// [`Holidays::new`].
+    /// [`Error::Column`] for a column that is not there; [`Error::Cell`] for a cell that is not a
+    /// date, name or whole number; as for [`Holidays::new`].
     pub fn of_table(table: &Table) -> Result<Self> {
         let (dates, names) = (table.texts("date")?, table.texts("name")?);
         let optional = |name: &str| match table.columns().iter().any(|own| own == name) {
@@ -32,7 +32,7 @@ impl Holidays {
         let days = |row: usize, name: &str, text: &str| match text.trim() {
             text if is_missing(text, options) => Ok(0),
             text => text.parse::<u32>().map_err(|_| {
-                cell(row, name, format!("`{}` is no number of days, such as 1", shown(text)))
+                cell(row, name, format!("`{}` is not a number of days, such as 1", shown(text)))
             }),
         };
         let one = |row: usize| -> Result<Holiday> {
@@ -77,7 +77,7 @@ impl Table {
             [] => Err(column(
                 self.path(),
                 names.first().map_or("", String::as_str),
-                "is no date, nor is another input: holidays are days of an input that holds dates",
+                "is not a date, nor is another input: holidays are days of an input that holds dates",
             )),
             [first, ..] => Err(column(
                 self.path(),

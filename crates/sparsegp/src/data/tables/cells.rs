@@ -115,7 +115,7 @@ pub(super) enum Like {
     Hexadecimal,
 }
 
-/// Says in which way a text that is no number looks like one.
+/// Says in which way a text that is not a number looks like one.
 pub(super) fn like(text: &str, options: &ReadOptions) -> Option<Like> {
     const CURRENCIES: [char; 6] = ['$', '€', '£', '¥', '₹', '₩'];
     let text = text.trim().replace('\u{2212}', "-");
@@ -213,10 +213,11 @@ fn separators(text: &str, options: &ReadOptions) -> Option<Like> {
 }
 
 impl Like {
-    /// Says what is wrong with a cell, and what would read it. `remedy`: the option for what is no number.
+    /// Says what is wrong with a cell, and what would read it. `remedy`: the option for cells that
+    /// are not numbers.
     pub fn reason(&self, text: &str, remedy: &str) -> String {
         let text = shown(text);
-        let lone = format!("write the numbers alone, or pass {remedy}");
+        let lone = format!("write only the numbers, or pass {remedy}");
         match self {
             Self::DecimalComma if text.contains('.') => format!(
                 "`{text}` has a decimal comma and points between thousands: pass `--decimal , --thousands .`"
@@ -259,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_looks_like_a_number_is_told_from_what_does_not() {
+    fn what_looks_like_a_number_is_distinguished_from_what_does_not() {
         let plain = ReadOptions::default();
         for (text, expected) in [
             ("12,5", Like::DecimalComma),

@@ -31,7 +31,7 @@ pub struct Selection {
     pub extra: Option<String>,
     /// Whether the target is a label: see [`Selection::categorical`].
     pub labels: bool,
-    /// Columns that are no inputs when `inputs` is `None`.
+    /// Columns that are not inputs when `inputs` is `None`.
     pub ignored: Vec<String>,
     /// Whether a file without the targets is fine (then all of them are left out).
     pub optional_targets: bool,
@@ -199,7 +199,7 @@ impl Selection {
         Ok(Roles { inputs, targets, weight, extra, ids })
     }
 
-    /// Refuses standard deviations that are no numbers.
+    /// Refuses standard deviations that are not numbers.
     pub(super) fn check_deviations(&self, path: &Path) -> Result<()> {
         for (input, name) in &self.deviations {
             let holds = match self.encodings.get(name) {
@@ -227,7 +227,9 @@ impl Selection {
             let (of, own) = (position(path, header, input)?, position(path, header, name)?);
             let reason = match (inputs.contains(&of), last.contains(&own)) {
                 _ if of == own => "cannot be its own standard deviation".into(),
-                (false, _) => format!("is no input, and `{name}` cannot be its standard deviation"),
+                (false, _) => {
+                    format!("is not an input, and `{name}` cannot be its standard deviation")
+                }
                 (_, true) => format!("cannot share the standard deviations `{name}` with another"),
                 _ => {
                     last.push(own);
@@ -264,7 +266,7 @@ fn quoted(names: &[String]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Finds a column, which must have its name alone.
+/// Finds a column; no other may have its name.
 pub(super) fn position(path: &Path, header: &[String], name: &str) -> Result<usize> {
     let found = header.iter().position(|candidate| candidate == name).ok_or_else(|| {
         let near = nearest(name, header.iter().map(String::as_str));

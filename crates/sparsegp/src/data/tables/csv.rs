@@ -15,7 +15,7 @@ use csv::{ByteRecord, Position};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// What is wrong with bytes that are no text.
+/// What is wrong with bytes that are not text.
 const NOT_UTF8: &str = "is not UTF-8 text: pass `--encoding latin1` for a file of Windows or an old system, or save it as UTF-8";
 
 type Records = csv::Reader<Text>;

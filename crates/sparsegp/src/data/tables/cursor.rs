@@ -113,7 +113,7 @@ pub(super) struct Raw {
 impl Raw {
     /// Of no rows yet, for about this many.
     pub fn new(plan: &Plan, rows: usize) -> Self {
-        // "All rows" is no number to prepare for.
+        // "All rows" is not a number to prepare for.
         const MOST: usize = 1 << 20;
         let room = if rows > MOST { 0 } else { rows };
         Self {
@@ -175,7 +175,8 @@ pub(super) trait Reader: Send {
         out: &mut Raw,
     ) -> Result<bool>;
 
-    /// Kept rows between two places that are worth noting; none where reading can start at the first row alone.
+    /// Kept rows between two places that are worth noting; none where reading can start only at the
+    /// first row.
     fn near(&self) -> Option<usize>;
 
     /// Goes to a place that was noted.

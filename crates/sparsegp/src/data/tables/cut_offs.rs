@@ -16,7 +16,7 @@ pub struct CutOffOptions<'a> {
     pub count: usize,
     /// How far the cut-offs are apart, as the horizon is given; by default the horizon, so that no row is predicted twice.
     pub every: Option<&'a str>,
-    /// Number of parts of the horizon that rows are told apart by.
+    /// Number of parts into which the horizon is divided, by which rows are grouped.
     pub parts: usize,
 }
 
@@ -307,7 +307,7 @@ impl CutOffs {
             }
         };
         let far = self.step.max(season.size() / 20.0);
-        // a year is not a whole number of weeks: half a step is no difference
+        // a year is not a whole number of weeks: half a step makes no difference
         let latest = cut.time + 0.5 * self.step;
         let one = |time: f64| {
             let mut back = (((time - latest) / season.size()).floor() as usize).max(1);

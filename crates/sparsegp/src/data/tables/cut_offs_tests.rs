@@ -138,8 +138,8 @@ fn what_cannot_be_cut_is_refused_by_name() {
     assert!(text(options("3", 0, None)).contains("cutoffs 0"));
     assert!(text(CutOffOptions { parts: 0, ..options("3", 1, None) }).contains("parts 0"));
     let gap = [0.0, 1.0, 2.0, 3.0, 30.0, 31.0];
-    let told = cut_offs(&gap, false, &options("2", 8, None)).unwrap_err().to_string();
-    assert!(told.contains("no rows are after the cut-off 15"), "{told}");
+    let message = cut_offs(&gap, false, &options("2", 8, None)).unwrap_err().to_string();
+    assert!(message.contains("no rows are after the cut-off 15"), "{message}");
     let one =
         cut_offs(&[1.0, 1.0, f64::NAN], false, &options("1", 1, None)).unwrap_err().to_string();
     assert!(one.contains("fewer than two"), "{one}");

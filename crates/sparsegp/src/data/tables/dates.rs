@@ -16,7 +16,7 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
 pub fn days(text: &str) -> Option<f64> {
     const DAY: f64 = 86_400.0;
     let text = text.trim();
-    // what is no date at all should not cost a dozen attempts
+    // text that is not a date at all should not cost a dozen attempts
     let bytes = text.as_bytes();
     if bytes.len() < 8 {
         return None;
@@ -95,10 +95,10 @@ pub fn date_text(days: f64) -> String {
     }
 }
 
-/// The refusal of a cell that is no date.
+/// The refusal of a cell that is not a date.
 pub(super) fn no_date(cell: &str) -> String {
     format!(
-        "`{}` is no date where the column has dates; write it as `2024-12-31` or `2024-12-31T13:05:00Z`",
+        "`{}` is not a date, but the column has dates; write it as `2024-12-31` or `2024-12-31T13:05:00Z`",
         cell.trim()
     )
 }

@@ -54,7 +54,7 @@ pub fn future(times: &[f64], dates: bool, horizon: &str, step: Option<&str>) -> 
             Some(own) => own,
             None => {
                 return invalid(
-                    "one time alone does not say how far apart those of a forecast are: give a step".into(),
+                    "a single time does not show how far apart those of a forecast are: give a step".into(),
                 );
             }
         },

@@ -248,7 +248,7 @@ mod tests {
             unclear(&["12,5", "7,25"], role, &["`12,5`", "--decimal ,"]);
             unclear(&["1,152", "1,152.2"], role, &["`1,152.2`", "--thousands ,"]);
             unclear(&["1,5", "1.152,2"], role, &["`1.152,2`", "--decimal , --thousands ."]);
-            unclear(&["12%", "13 %", "x"], role, &["`12%`", "per cent", "write the numbers alone"]);
+            unclear(&["12%", "13 %", "x"], role, &["`12%`", "per cent", "write only the numbers"]);
             unclear(&["12 kg", "13 kg"], role, &["`12 kg`", "the unit `kg`"]);
             unclear(
                 &["31/12/2024", "01/02/2024"],

@@ -66,7 +66,7 @@ fn guard<T>(path: &Path, call: impl FnOnce() -> Result<T, ParquetError>) -> Resu
         .map_err(|error| file_error(path, &error))
 }
 
-/// Columns and number of rows, from the metadata alone.
+/// Columns and number of rows, from the metadata only.
 pub(super) fn schema(path: &Path) -> Result<(Vec<Column>, usize)> {
     let reader = open(path)?;
     let metadata = reader.metadata().file_metadata();

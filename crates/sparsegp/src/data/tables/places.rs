@@ -58,7 +58,8 @@ impl Places {
         }
     }
 
-    /// The parts of a file of so many kept rows that can be read alone, of at most `room` rows each, in order.
+    /// The parts of a file of so many kept rows that can be read separately, of at most `room` rows
+    /// each, in order.
     pub fn pieces(&self, rows: usize, room: usize) -> Vec<Piece> {
         let mut pieces = Vec::with_capacity(self.list.len());
         for (i, &from) in self.list.iter().enumerate() {

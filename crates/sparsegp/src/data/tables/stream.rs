@@ -31,7 +31,7 @@ pub struct TableSource {
     dropped: usize,
     remarks: Vec<String>,
     scaler: Scaler,
-    /// Where reading can start; none where that is the first row alone.
+    /// Where reading can start; none where that is only the first row.
     places: Option<Arc<Places>>,
     /// Length and time of the last change of the file when its cells were last looked at.
     stamp: Arc<Mutex<Stamp>>,
@@ -41,7 +41,7 @@ pub struct TableSource {
 
 /// What is wrong with a file whose cells are others than they were.
 const CHANGED: &str =
-    "has changed since it was first read; leave the file alone while a model learns from it";
+    "has changed since it was first read; do not change the file while a model learns from it";
 
 /// Part of the variance of a column that stretches of a file in order may differ by.
 const MOST_DRIFT: f64 = 0.05;
@@ -169,7 +169,7 @@ impl TableSource {
         &self.plan
     }
 
-    /// Where reading can start; none where that is the first row alone.
+    /// Where reading can start; none where that is only the first row.
     pub(super) fn places(&self) -> Option<&Places> {
         self.places.as_deref()
     }
@@ -239,8 +239,8 @@ impl TableSource {
     /// The error of a later pass that finds another number of rows.
     pub(super) fn changed(&self, rows: usize) -> Error {
         self.plan.file_error(format!(
-            "has {rows} usable rows now and had {} when it was first read; leave the file alone \
-             while a model learns from it",
+            "has {rows} usable rows now and had {} when it was first read; do not change the \
+             file while a model learns from it",
             self.rows()
         ))
     }

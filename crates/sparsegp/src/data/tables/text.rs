@@ -31,7 +31,7 @@ impl Dialect {
 /// Small enough that reading from many places does not read much in vain.
 pub(super) const BUFFER: usize = 1 << 15;
 
-/// Follows the last byte of a file. It is a record of its own unless a quote is still open.
+/// Follows the last byte of a file. It forms a separate record unless a quote is still open.
 pub(super) const END: &[u8] = b"\n\x1eEND\x1e";
 
 enum Inner {
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_header_is_refused() {
+    fn what_is_not_a_header_is_refused() {
         for (text, part) in [
             (
                 "Report\n\na,b\n1,2\n3,4\n",

@@ -107,7 +107,7 @@ fn seeds_give_different_batches_and_one_seed_the_same() {
 }
 
 #[test]
-fn a_run_goes_on_from_any_position_bit_for_bit() {
+fn a_run_resumes_from_any_position_bit_for_bit() {
     let folder = Folder::new();
     let (_, kinds) = all_kinds(&folder, 130, 3);
     for mut batches in kinds {
@@ -344,7 +344,7 @@ fn timing_does_not_matter() {
 }
 
 #[test]
-fn a_changed_file_is_an_error_and_the_run_goes_on_when_it_is_back() {
+fn a_changed_file_is_an_error_and_the_run_continues_when_it_is_back() {
     let folder = Folder::new();
     let text =
         |n: usize| (0..n).fold("a,y\n".to_owned(), |text, i| text + &format!("{i},{}\n", i * i));

@@ -88,7 +88,7 @@ fn a_model_reads_other_files_as_it_read_its_own() {
     assert!(matches!(error, Error::Cell { row: 2, .. }));
     fails(
         read("when,colour,size,a\n1.1.2024,red,small,1\n"),
-        &["row 1, column `when`", "`1.1.2024` is no date", "2024-12-31"],
+        &["row 1, column `when`", "`1.1.2024` is not a date", "2024-12-31"],
     );
     fails(read("when,size,a\n2024-01-01,small,1\n"), &["column `colour`", "not in the file"]);
     // rows that a mask leaves out are of no matter
@@ -126,13 +126,13 @@ fn codes_and_categories_can_be_asked_for() {
     assert_eq!(rows_of(&loaded.x), [[1., 1.], [0., 0.], [2., 1.]].map(|row| row.to_vec()));
     let stray = EncodeOptions { categorical: vec!["y".into()], ..EncodeOptions::default() };
     fails(encode(&path, &stray), &["column `y`", "is not an input column"]);
-    // a column of numbers is no column of codes
+    // a column of numbers is not a column of codes
     let plain = EncodeOptions { codes: vec!["level".into()], ..EncodeOptions::default() };
     assert!(!encode(&path, &plain).unwrap().encodings.contains_key("level"));
 }
 
 #[test]
-fn identifiers_are_no_categories() {
+fn identifiers_are_not_categories() {
     let folder = Folder::new();
     let mut text = String::from("name,y\n");
     (0..300).for_each(|i| text += &format!("person {i},{i}\n"));
@@ -240,7 +240,7 @@ fn parquet_names_the_cell_and_skips_what_is_missing() {
     }
     assert!(table.select(&Selection::targets(["d"]).inputs(["y"]).categorical()).is_ok());
     assert!(table.select(&Selection::all_inputs().inputs(["y"]).ids(["d"])).is_ok());
-    // numbers are no dates
+    // numbers are not dates
     let when = InputColumn { name: "y".into(), encoding: Encoding::Date };
     let wrong = Selection::all_inputs().columns([when]);
     fails(

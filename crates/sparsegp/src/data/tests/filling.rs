@@ -69,7 +69,7 @@ fn means_and_indicators_in_every_way_of_reading() {
 }
 
 #[test]
-fn means_without_indicators_and_categories_alone() {
+fn means_without_indicators_and_only_categories() {
     let folder = Folder::new();
     let path = folder.write("t.csv", TABLE);
     let table = Table::open(&path).unwrap();
@@ -81,7 +81,7 @@ fn means_without_indicators_and_categories_alone() {
     let (selection, gaps) = filled(&path, Fill::Category).unwrap();
     assert_eq!(gaps, [("colour".into(), 2)]);
     fails(table.select(&selection).unwrap().read_all(), &["row 2", "column `when`", "empty"]);
-    // rows without a target are a matter of their own
+    // rows without a target are a separate matter
     let lacking = folder.write("lacking.csv", TABLE.replace(",2\n", ",NA\n"));
     let (selection, _) = filled(&lacking, Fill::Mean).unwrap();
     let selected = Table::open(&lacking).unwrap().select(&selection).unwrap();

@@ -130,7 +130,7 @@ fn rows_that_are_left_out_bring_no_class() {
 }
 
 #[test]
-fn what_is_no_set_of_classes_is_refused() {
+fn what_is_not_a_set_of_classes_is_refused() {
     let folder = Folder::new();
     let path = csv(&folder, "one.csv", &["a", "a"]);
     fails(select(&path).read_all(), &["one.csv: column `y`", "only one class, `a`"]);

@@ -78,7 +78,7 @@ fn a_header_of_data_is_refused_and_numbered_columns_are_not() {
     );
     let table = Table::open(folder.write("pandas.csv", "0,1,2\n0.5,1.5,2.5\n")).unwrap();
     assert_eq!(table.columns(), ["0", "1", "2"]);
-    // An index without a name is no input unless it is asked for.
+    // An index without a name is not an input unless it is asked for.
     let table = Table::open(folder.write("index.csv", ",a,y\n0,0.5,1\n1,0.7,2\n")).unwrap();
     assert_eq!(table.select(&Selection::targets(["y"])).unwrap().input_names(), ["a"]);
     let asked = table.select(&Selection::targets(["y"]).inputs([""])).unwrap();

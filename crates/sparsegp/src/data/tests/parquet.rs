@@ -173,7 +173,7 @@ fn annotations_change_the_number() {
 }
 
 #[test]
-fn columns_that_are_no_numbers() {
+fn columns_that_are_not_numbers() {
     let folder = Folder::new();
     let path = folder.path("t.parquet");
     write(&path, MIXED, plain(), &mixed());

@@ -33,7 +33,7 @@ fn select(path: &PathBuf) -> Selected {
 }
 
 #[test]
-fn side_columns_are_no_inputs_and_come_with_the_rows() {
+fn side_columns_are_not_inputs_and_come_with_the_rows() {
     let folder = Folder::new();
     for path in files(&folder) {
         let selected = select(&path).missing(Missing::Drop);
@@ -187,11 +187,11 @@ fn standard_deviations_that_are_none_are_refused() {
         let encoded = table.encode(&plain, &Default::default()).unwrap();
         table.select(&encoded)
     };
-    let told = ["row 3, column `s`: the standard deviation `-0.25` is negative"];
+    let message = ["row 3, column `s`: the standard deviation `-0.25` is negative"];
     // rows that are left out count
     let negative = open("a,s,y\n,1,2\n3,0,4\n5,-0.25,6\n").unwrap().missing(Missing::Drop);
-    fails(negative.read_all(), &told);
-    fails(negative.stream(), &told);
+    fails(negative.read_all(), &message);
+    fails(negative.stream(), &message);
     for (cells, holds) in [(["low", "high"], "text"), (["2024-01-02", "2024-01-03"], "dates")] {
         let text = format!("a,s,y\n1,{},2\n3,{},4\n5,{},7\n", cells[0], cells[1], cells[0]);
         fails(

@@ -2,7 +2,7 @@ use super::*;
 use std::sync::Arc;
 
 #[test]
-fn random_splits_have_the_right_size_and_the_same_rows_for_ever() {
+fn random_splits_have_the_right_size_and_always_the_same_rows() {
     let mask = Mask::random(20, 0.25, 7).unwrap();
     assert_eq!((mask.rows(), mask.count(true), mask.count(false)), (20, 5, 15));
     // A value-stability test: models are compared on splits that were drawn years ago.

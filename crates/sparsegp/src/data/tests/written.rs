@@ -59,8 +59,8 @@ fn words_among_numbers_are_missing_values_or_named() {
                 let bare = word.trim_matches('"');
                 let named = format!("w.csv: row {row}, column `{column}`: `{bare}`");
                 fails(fit(&path, &plain), &[&named]);
-                let told = ReadOptions { missing_words: vec![bare.into()], ..plain.clone() };
-                assert_eq!(fit(&path, &told).unwrap().dropped, 9, "{word}");
+                let with_word = ReadOptions { missing_words: vec![bare.into()], ..plain.clone() };
+                assert_eq!(fit(&path, &with_word).unwrap().dropped, 9, "{word}");
             }
         }
     }
@@ -69,8 +69,8 @@ fn words_among_numbers_are_missing_values_or_named() {
     (0..3000).for_each(|i| text += &format!("{i},{i}\n"));
     let path = folder.write("far.csv", text + "unknown,1\n-,2\n1,2\n");
     fails(fit(&path, &plain), &["far.csv: row 3001, column `a`: `unknown`"]);
-    let told = ReadOptions { missing_words: vec!["unknown".into()], ..plain };
-    assert_eq!(fit(&path, &told).unwrap().dropped, 2);
+    let with_word = ReadOptions { missing_words: vec!["unknown".into()], ..plain };
+    assert_eq!(fit(&path, &with_word).unwrap().dropped, 2);
 }
 
 #[test]
@@ -97,10 +97,10 @@ fn numbers_in_other_notations_are_refused_with_the_option_that_reads_them() {
         let path = folder.write("n.csv", format!("a;y\n{cell};1\n{cell};2\n{cell};3\n"));
         fails(
             fit(&path, &ReadOptions::default()),
-            &["row 1, column `a`", "write the numbers alone", "--categorical a"],
+            &["row 1, column `a`", "write only the numbers", "--categorical a"],
         );
     }
-    // these mean one thing alone
+    // these mean only one thing
     let path = folder.write("m.csv", "a,y\n\u{2212}1.5,1\n1.5D+01,2\n+3,3\n");
     assert_eq!(column(&fit(&path, &ReadOptions::default()).unwrap().x, 0), [-1.5, 15.0, 3.0]);
 }
@@ -127,7 +127,7 @@ fn dates_take_a_format() {
 }
 
 #[test]
-fn targets_of_many_texts_are_no_classes_in_silence() {
+fn targets_of_many_texts_are_not_classes_in_silence() {
     let folder = Folder::new();
     let mut text = String::from("a,y\n");
     (0..80).for_each(|i| text += &format!("{i},name {i}\n"));

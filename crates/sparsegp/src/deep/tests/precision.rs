@@ -74,7 +74,7 @@ fn layers_of_images_are_rounded_and_relaxed_ones_are_not() {
 }
 
 #[test]
-fn threads_leave_the_bits_of_mixed_precision_alone() {
+fn threads_leave_the_bits_of_mixed_precision_unchanged() {
     for kind in [Kind::W, Kind::L] {
         let problem = deep(kind, Sampling::Rows);
         let run = |threads: usize| -> Vec<u64> {

@@ -55,7 +55,7 @@ fn draws_of_other_shapes_are_refused_in_predictions() {
     says(predict((6, 8), u(5, 1)), &["functions of layer 0", "5×2", "5×1"]);
     says(predict((6, 8), Vec::new()), &["functions of layer 0", "2 of 5×2", "0"]);
     says(predict((6, 7), u(5, 2)), &["layer 0", "6×8", "6×7"]);
-    // the second draw alone is of another shape, and is the one that is named
+    // only the second draw has another shape, and it is the one that is named
     let mut second = u(5, 2);
     second[1] = Mat::zeros(5, 3);
     says(predict((6, 8), second), &["functions of layer 0", "5×2", "5×3"]);
@@ -163,7 +163,7 @@ fn targets_of_log_densities_are_those_of_the_likelihood() {
         mixture.log_density(Mat::from_fn(3, 1, |i, _| y[i]).as_ref(), extra)
     };
     says(of("softmax(classes=3)", 3, [0.0, 3.0, 1.0], &[]), &["row 1", "target 3", "3 classes"]);
-    says(of("poisson", 1, [0.0, 1.5, 1.0], &[]), &["row 1", "target 1.5", "no count"]);
+    says(of("poisson", 1, [0.0, 1.5, 1.0], &[]), &["row 1", "target 1.5", "not a count"]);
     says(of("poisson", 1, [0.0, 1.0, 1.0], &[1.0, 2.0, -1.0]), &["row 2", "exposure -1"]);
     says(of("gaussian", 1, [0.0, 1.0, f64::INFINITY], &[]), &["row 2", "inf"]);
     // a missing one is none that could be wrong, and does not count
@@ -171,9 +171,9 @@ fn targets_of_log_densities_are_those_of_the_likelihood() {
     assert!(found[0] < 0.0 && found[1] == 0.0 && found[2] < 0.0, "{found:?}");
 }
 
-/// A path that is no number was the density 0.
+/// A path that is NaN was the density 0.
 #[test]
-fn rows_that_are_no_numbers_have_no_log_density() {
+fn rows_that_are_not_numbers_have_no_log_density() {
     let model = model(vec![recipe(Kind::W, "rbf", "zero", (2, 2)), last()], "gaussian").unwrap();
     let x = Mat::from_fn(2, 2, |i, _| if i == 0 { 0.3 } else { f64::NAN });
     let predictor = model.predictor().unwrap();

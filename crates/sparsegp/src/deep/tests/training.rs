@@ -52,7 +52,7 @@ fn trained(start: &Start, options: &StepOptions, epochs: usize) -> (f64, TrainRe
 fn a_deep_model_of_a_step_beats_a_shallow_one() {
     let options = StepOptions::default();
     let start = |hidden: Vec<usize>, kind| Start { hidden, kind, points: 15, ..Start::default() };
-    // noise alone: log N of targets around their mean
+    // only noise: log N of targets around their mean
     let noise = -0.5 * (std::f64::consts::TAU.ln() + 1.0);
     let mut last = f64::NEG_INFINITY;
     for hidden in [vec![], vec![1]] {
@@ -69,7 +69,7 @@ fn a_deep_model_of_a_step_beats_a_shallow_one() {
 }
 
 #[test]
-fn a_run_depends_on_its_seed_alone() {
+fn a_run_depends_only_on_its_seed() {
     let start = Start { hidden: vec![2], kind: Kind::W, points: 8, ..Start::default() };
     let run = |threads: usize, seed: u64, sampling: Sampling| -> Vec<u64> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -130,7 +130,8 @@ fn training_that_goes_wrong_ends_at_the_last_finite_point() {
     assert!(found.value.is_finite(), "{outcome:?}");
 }
 
-/// Batches that were used before begin anew, and who interrupts before the first step is told.
+/// Batches that were used before begin again, and an interruption before the first step is
+/// reported.
 #[test]
 fn a_training_begins_at_the_first_batch() {
     let start = Start { points: 6, ..Start::default() };
@@ -147,7 +148,7 @@ fn a_training_begins_at_the_first_batch() {
     let first = run(&mut batches);
     assert_eq!(first.0, 6);
     assert!(run(&mut batches) == first);
-    // who watches is told of every epoch
+    // observers receive every epoch
     struct Epochs(Vec<usize>);
     impl Observer for Epochs {
         fn event(&mut self, event: Event<'_>) -> ControlFlow<()> {
@@ -176,7 +177,8 @@ fn a_training_begins_at_the_first_batch() {
     assert!(matches!(error, Err(crate::Error::Interrupted)));
 }
 
-/// Layers that are no model of ours train as others do: nothing is kept of them, and nothing looked at.
+/// Layers that are not a model of ours train as others do: nothing is kept of them, and nothing
+/// looked at.
 #[test]
 fn layers_of_images_train_without_checkpoints() {
     let mut model = Deep::new(super::images::layers(Sampling::Functions), gaussian(0.3)).unwrap();
@@ -204,7 +206,7 @@ fn layers_of_images_train_without_checkpoints() {
     assert!(report.objective.is_finite() && report.trace.iter().all(|p| p.held_out.is_none()));
 }
 
-/// Steps that lead nowhere end the training, count nothing, and a run that goes on ends at once.
+/// Steps that lead nowhere end the training, count nothing, and a resumed run ends at once.
 #[test]
 fn a_training_that_stalls_says_so() {
     let start = Start { points: 6, ..Start::default() };

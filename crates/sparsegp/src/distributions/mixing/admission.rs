@@ -37,7 +37,7 @@ pub fn check(mixing: &dyn Mixing) -> Result<()> {
 }
 
 fn fails(what: String) -> Error {
-    Error::Invalid(format!("this is no completely monotone φ: {what}"))
+    Error::Invalid(format!("this is not a completely monotone φ: {what}"))
 }
 
 /// The r with log φ(r) = −1, or near enough.

@@ -18,7 +18,7 @@ fn catalogue() -> Vec<(&'static str, Box<dyn Mixing>)> {
     ]
 }
 
-/// A mixing known by its two forms of log φ alone.
+/// A mixing known only by its two forms of log φ.
 struct Bare<'a>(&'a dyn Mixing);
 
 impl Mixing for Bare<'_> {
@@ -107,7 +107,7 @@ fn log_phi_keeps_its_digits_near_zero_and_far_out() {
 }
 
 #[test]
-fn admission_accepts_the_catalogue_also_by_its_logarithms_alone() {
+fn admission_accepts_the_catalogue_also_by_only_its_logarithms() {
     for (name, mixing) in catalogue() {
         check(&*mixing).unwrap_or_else(|e| panic!("{name}: {e}"));
         check(&Bare(&*mixing)).unwrap_or_else(|e| panic!("{name}, bare: {e}"));

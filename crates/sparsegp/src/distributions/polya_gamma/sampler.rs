@@ -11,7 +11,7 @@ use rand_distr::{Distribution, Exp1, Gamma};
 use std::f64::consts::{FRAC_PI_4, PI, TAU};
 use std::sync::LazyLock;
 
-/// Draws of one PG(b, c): what depends on (b, c) alone is computed once.
+/// Draws of one PG(b, c): what depends only on (b, c) is computed once.
 ///
 /// A variate is the sum of ⌈b/4⌉ variates of the same shape, each of at most 4, drawn as x/4 by the
 /// alternating-series method of Devroye (2009) as Polson, Scott & Windle (2013) and Windle, Polson &
@@ -49,7 +49,7 @@ const MOST_PIECES: u64 = 1_000_000;
 /// Terms of a series, which falls as e^{−2n²/x} with x at most 25, or faster.
 const MOST_TERMS: u32 = 200;
 
-/// What depends on the shape b ≤ 4 of a piece alone.
+/// What depends only on the shape b ≤ 4 of a piece.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Shape {
     b: f64,

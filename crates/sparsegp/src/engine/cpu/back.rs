@@ -14,8 +14,9 @@ use crate::linalg::{
 };
 use std::time::Instant;
 
-/// How gradients alone come back where b and c are one number each and latent functions share E: Φ̄
-/// = m aᵀ + (2bE − 2cI)Φ, so that K̄uf = w aᵀ + W Kuf, and features are not formed.
+/// How gradients come back, without other results, where b and c are one number each and latent
+/// functions share E: Φ̄ = m aᵀ + (2bE − 2cI)Φ, so that K̄uf = w aᵀ + W Kuf, and features are not
+/// formed.
 pub(super) struct ByMatrix {
     /// w with k(x, Z) w = φᵀm, M×l.
     pub(super) weights: Mat<f64>,

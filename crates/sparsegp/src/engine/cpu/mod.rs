@@ -63,7 +63,7 @@ impl Cpu {
         total
     }
 
-    /// Starts the clocks of [`Cpu::timings`] anew.
+    /// Restarts the clocks of [`Cpu::timings`].
     pub fn reset_timings(&self) {
         self.scratch().iter_mut().for_each(|scratch| scratch.timings = Timings::default());
     }

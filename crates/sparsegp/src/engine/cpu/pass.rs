@@ -169,8 +169,8 @@ pub(super) fn each(blocks: &mut [Scratch], par: Par, work: impl Fn(usize, &mut S
     }
 }
 
-/// Blocks of rows, each in a scratch of its own, all the way. M×M matrices begin here if these are
-/// the `first`.
+/// Blocks of rows, each in its own scratch memory, all the way. M×M matrices begin here if these
+/// are the `first`.
 fn round(
     blocks: &mut [Scratch],
     sums: &mut Passed,

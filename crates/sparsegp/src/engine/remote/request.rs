@@ -81,7 +81,7 @@ pub struct SentFeatures {
 impl SentFeatures {
     fn of(inducing: &dyn Inducing, basis: &dyn Basis) -> Result<Self> {
         let Some(AtPoints { kernel, z }) = inducing.at_points() else {
-            return stays("their inducing variables are no values at points");
+            return stays("their inducing variables are not values at points");
         };
         let json = kernel.to_json().to_string();
         // a kernel that only this program knows is found out here, not by every worker

@@ -146,7 +146,7 @@ fn averages(over: Hyperparameters) -> &'static str {
     }
 }
 
-/// Those of minibatches: what their state holds, such as rates, goes on as it was.
+/// Those of minibatches: what their state holds, such as rates, continues as it was.
 fn of_minibatches(training: &StochasticOptions) -> [(&'static str, String); 9] {
     let StochasticOptions {
         adam: of_hyperparameters,
@@ -352,7 +352,7 @@ fn chains(options: &GibbsOptions) -> String {
         seed: _,
         target,
         hyperparameters,
-        // independent draws begin anew
+        // independent draws begin again
         particles: _,
         checkpoint_seconds: _,
     } = options;
@@ -413,15 +413,19 @@ mod tests {
             names.cloned().collect()
         };
         assert_eq!(difference(&without("jitter"), &asked, &usual), None);
-        let told = difference(&without("rows of a pilot"), &asked, &usual).expect("a difference");
-        assert!(told.contains("its rows of a pilot: ") && told.ends_with(", not 7"), "{told}");
+        let message =
+            difference(&without("rows of a pilot"), &asked, &usual).expect("a difference");
+        assert!(
+            message.contains("its rows of a pilot: ") && message.ends_with(", not 7"),
+            "{message}"
+        );
         // of a release that has more of them, and of one that wrote them in other words
         let mut more = asked.clone();
         more.push(("colour".into(), "blue".into()));
-        let told = difference(&more, &asked, &usual).expect("a difference");
-        assert_eq!(told, "its colour: blue, which this release does not have");
-        let told = difference(&without("form of the settings"), &asked, &usual);
-        assert!(told.expect("a difference").contains("another release"));
+        let message = difference(&more, &asked, &usual).expect("a difference");
+        assert_eq!(message, "its colour: blue, which this release does not have");
+        let message = difference(&without("form of the settings"), &asked, &usual);
+        assert!(message.expect("a difference").contains("another release"));
     }
 
     #[test]
@@ -454,24 +458,26 @@ mod tests {
             optimiser: OptimiserKind::Lbfgs(flat),
             ..other.train.clone()
         };
-        let told = difference(
+        let message = difference(
             &of(&FitOptions { train, ..other.clone() }),
             &of(&other),
             &settings(&other, &data()).expect("settings"),
         );
-        assert!(told.expect("a difference").starts_with("its optimiser: L-BFGS, memory 10"));
+        assert!(message.expect("a difference").starts_with("its optimiser: L-BFGS, memory 10"));
         // with another season the kernel is another
         let seasons = FitOptions { seasons: vec!["1y".into()], ..FitOptions::default() };
         let usual = of(&FitOptions::default());
-        let told = difference(&usual, &of(&seasons), &usual).expect("a difference");
-        assert_eq!(told, "its seasons: none, not 1y");
+        let message = difference(&usual, &of(&seasons), &usual).expect("a difference");
+        assert_eq!(message, "its seasons: none, not 1y");
         // the state of a training has its rates: others would be ignored
         let mut other = FitOptions::default();
         if let Some(batches) = &mut other.batches {
             batches.training.adam.learning_rate = 0.37;
         }
         let usual = of(&FitOptions::default());
-        let told = difference(&usual, &of(&other), &usual).expect("a difference");
-        assert!(told.starts_with("its optimiser of minibatches: Adam") && told.contains("0.37"));
+        let message = difference(&usual, &of(&other), &usual).expect("a difference");
+        assert!(
+            message.starts_with("its optimiser of minibatches: Adam") && message.contains("0.37")
+        );
     }
 }

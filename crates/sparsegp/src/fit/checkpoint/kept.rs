@@ -47,8 +47,8 @@ pub(in crate::fit) fn setting(options: &FitOptions, wanted: &str) -> Option<Stri
     Some(value.strip_suffix(IN_DATA_UNITS).unwrap_or(&value).to_owned())
 }
 
-/// What a checkpoint of a training on all rows begins with. It is no model file: what the model's start has in
-/// common with every run on these rows with these options is made anew.
+/// What a checkpoint of a training on all rows begins with. It is not a model file: what the
+/// model's start has in common with every run on these rows with these options is made again.
 const WHOLE: &[u8] = b"sparsegp: a training on all rows, 3\n";
 /// What all of its versions begin with.
 const ANY: &[u8] = b"sparsegp: a training on all rows, ";
@@ -127,7 +127,7 @@ pub(in crate::fit) fn load_whole(
     }
     let of = |options: &FitOptions| whole_settings(options, dataset);
     match difference(&whole.settings, &of(options)?, &of(&FitOptions::default())?) {
-        Some(told) => Err(other(path, &told)),
+        Some(text) => Err(other(path, &text)),
         None => Ok(Some(whole.standing)),
     }
 }
@@ -161,7 +161,7 @@ pub(in crate::fit) fn load(
     };
     let of = |options: &FitOptions| settings(options, dataset);
     match difference(own, &of(options)?, &of(&FitOptions::default())?) {
-        Some(told) => Err(other(told)),
+        Some(text) => Err(other(text)),
         None => Ok((fitted, held)),
     }
 }

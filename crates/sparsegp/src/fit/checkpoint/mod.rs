@@ -71,7 +71,7 @@ fn other(path: &Path, reason: &str) -> Error {
     Error::File {
         path: path.into(),
         reason: format!(
-            "is no checkpoint of this training ({reason}); remove it or name another file"
+            "is not a checkpoint of this training ({reason}); remove it or name another file"
         ),
     }
 }

@@ -106,7 +106,7 @@ pub fn save_gplvm(fitted: &FittedGplvm, path: &Path) -> Result<()> {
 /// Reads a GP-LVM from the content of its file.
 ///
 /// # Errors
-/// [`Error::Invalid`] if that is truncated or damaged, or is no GP-LVM of this library.
+/// [`Error::Invalid`] if that is truncated or damaged, or is not a GP-LVM of this library.
 pub fn gplvm_from_bytes(content: &[u8]) -> Result<FittedGplvm> {
     sums::check_header(content)?;
     let (_, metadata) =
@@ -191,7 +191,8 @@ pub fn gplvm_from_bytes(content: &[u8]) -> Result<FittedGplvm> {
 /// Reads the file of a GP-LVM.
 ///
 /// # Errors
-/// [`Error::File`] if it cannot be read, is truncated or damaged, or is no GP-LVM of this library.
+/// [`Error::File`] if it cannot be read, is truncated or damaged, or is not a GP-LVM of this
+/// library.
 pub fn load_gplvm(path: &Path) -> Result<FittedGplvm> {
     let content = read_bounded(path, super::is_model)?;
     gplvm_from_bytes(&content).map_err(|error| {

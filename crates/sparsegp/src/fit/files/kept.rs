@@ -1,5 +1,6 @@
 //! Posteriors that keep their rows: these are written, and what predicts from them is found again. Of a series that has let rows go
-//! the targets have another name: programs that do not know what such rows say would predict from the rest alone.
+//! the targets have another name: programs that do not know what such rows say would predict from
+//! only the rest.
 
 use super::foreign;
 use super::read::Reader;

@@ -17,7 +17,7 @@ pub(super) struct LayerHeader {
     /// Its functions, or the first of their groups.
     #[serde(flatten)]
     first: GroupHeader,
-    /// The other groups, where functions have kernels of their own.
+    /// The other groups, where functions have separate kernels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     others: Vec<GroupHeader>,
     mean: String,

@@ -12,8 +12,8 @@
 //! | `q.sqrt` | M×M, L×M×M or M×L | lower root of q's covariance (shared or of every latent function), or standard deviations |
 //! | `q.lambda`, `q.t_sqrt` | M, 1×M×M | of L-SVGP and R-SVGP: noise variances of the pseudo-observations, lower root of the auxiliary T |
 //! | `q.lambda1`, `q.lambda2` | M×L, L×M×M | of q kept as sites: first statistics, and second ones, which are symmetric, with zeros above the diagonal; N×L each for `tvgp` |
-//! | `training.state` | bytes | of a checkpoint: what training by minibatches needs to go on |
-//! | `sampling.chains` | bytes | of a checkpoint: what chains need to go on |
+//! | `training.state` | bytes | of a checkpoint: what training by minibatches needs to resume |
+//! | `sampling.chains` | bytes | of a checkpoint: what chains need to resume |
 //! | `q.v` | L | factors of the conditional variance, for bounds that have them |
 //! | `posterior.inputs` | N×D | training inputs, for the methods without inducing points only |
 //! | `posterior.targets`, `posterior.weights`, `posterior.extra` | N×P, N×1, N×1 | the rest of these rows where methods keep them; the last two where rows bring them |
@@ -81,7 +81,7 @@ pub fn save(fitted: &Fitted, path: &Path) -> Result<()> {
     save_with(fitted, Holds::Nothing, path)
 }
 
-/// Writes a model file that also holds a state of training by minibatches, to go on from
+/// Writes a model file that also holds a state of training by minibatches, to resume from
 /// ([`load_checkpoint`]); a model file like any other otherwise.
 ///
 /// # Errors
@@ -90,7 +90,7 @@ pub fn save_checkpoint(fitted: &Fitted, state: &TrainingState, path: &Path) -> R
     save_with(fitted, Holds::Training(state), path)
 }
 
-/// Writes a model file that also holds a state of sampling, to go on from ([`load_sampling`]).
+/// Writes a model file that also holds a state of sampling, to resume from ([`load_sampling`]).
 ///
 /// # Errors
 /// [`Error::File`].

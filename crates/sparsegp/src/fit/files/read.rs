@@ -64,7 +64,7 @@ impl Reader<'_> {
     pub(super) fn matrix(&self, name: &str) -> Result<Mat<f64>> {
         let (shape, values) = self.values(name)?;
         let [n, m] = shape[..] else {
-            return Err(foreign(format!("tensor `{name}` is no matrix")));
+            return Err(foreign(format!("tensor `{name}` is not a matrix")));
         };
         Ok(Mat::from_fn(n, m, |i, j| values[i * m + j]))
     }

@@ -88,7 +88,8 @@ pub(super) fn check(content: &[u8], metadata: &Metadata, version: u64) -> Result
     Ok(())
 }
 
-/// Makes the checksums of a file anew, of which something was changed on purpose. A content without any stays as it is.
+/// Recomputes the checksums of a file that was changed on purpose. A content without any stays as
+/// it is.
 pub fn reseal(content: &mut [u8]) {
     let Some(start) = header(content).map(<[u8]>::len) else { return };
     let Ok((_, metadata)) = SafeTensors::read_metadata(content) else { return };

@@ -37,7 +37,7 @@ impl Asked<'_> {
 
     fn judged(&self, likelihood: &str) -> Result<Option<(f64, usize)>> {
         if is_automatic(&self.options.kernel) {
-            // the rows go on from a model that others made
+            // the rows continue a model that was made from others
             return Ok(None);
         }
         let own = FitOptions {

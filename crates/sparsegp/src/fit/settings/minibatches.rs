@@ -86,7 +86,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         read: |o| of_batches(o, |t| json!(t.natural)),
         write: |o, v| {
             o.train.em.rate = v.as_f64();
-            // with diagonals alone Adam trains q
+            // with only diagonals Adam trains q
             let rate = v.as_f64().filter(|_| !o.diagonal);
             to_batches(o, |t| t.natural = rate);
         },
@@ -97,7 +97,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         name: "e_steps",
         group: MINIBATCHES,
         takes: "N",
-        about: "Natural-gradient steps of q on every minibatch, each from a pass of its own; for \
+        about: "Natural-gradient steps of q on every minibatch, each from its own pass; for \
                sites on all rows the most in a round",
         kind: Kind::Whole(1),
         needs: &[Trait::NaturalSteps, Trait::OneLayer],
@@ -130,7 +130,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("classes_per_step"),
         group: MINIBATCHES,
         takes: "N",
-        about: "Classes that move in a step, drawn anew for every minibatch: cheaper steps where \
+        about: "Classes that move in a step, drawn again for every minibatch: cheaper steps where \
                classes are many",
         kind: Kind::Whole(1),
         needs: &[Trait::Minibatches, Trait::AdaptiveSteps],

@@ -38,10 +38,10 @@ pub struct Setting {
     pub needs: &'static [Trait],
     /// What moreover a value needs, and its opposite does not.
     pub value_needs: fn(&Value) -> Option<Trait>,
-    /// Whether a value asks for what is so anyway with a method: it has no effect, and is no mistake.
+    /// Whether a value asks for what is so anyway with a method: it has no effect, and is not a
+    /// mistake.
     pub so_anyway: fn(&Value, &Traits) -> bool,
-    /// Its value in options; null where it is left to the method or the data, or is no matter of
-    /// options.
+    /// Its value in options; null where it is left to the method or the data, or is not an option.
     pub read: fn(&FitOptions) -> Value,
     /// Refuses values of the right kind that mean nothing.
     pub check: fn(&Value) -> Result<()>,
@@ -191,7 +191,7 @@ impl Setting {
         for name in self.methods(&self.default_value(), &WAYS) {
             let options = defaults_of(name);
             let text = match (self.default, (self.read)(&options)) {
-                (Some(told), _) => told(&options),
+                (Some(text), _) => text(&options),
                 (None, Value::Null | Value::Bool(_)) => String::new(),
                 (None, Value::Array(all)) if all.is_empty() => String::new(),
                 (None, Value::String(word)) => word,
@@ -207,12 +207,12 @@ impl Setting {
             }
         }
         groups.sort_by_key(|(_, names)| std::cmp::Reverse(names.len()));
-        let told = groups.into_iter().enumerate().filter(|(_, (text, _))| !text.is_empty());
-        let told = told.map(|(at, (text, names))| match at {
+        let texts = groups.into_iter().enumerate().filter(|(_, (text, _))| !text.is_empty());
+        let texts = texts.map(|(at, (text, names))| match at {
             0 => text,
             _ => format!("for {} {text}", quoted(&names)),
         });
-        told.collect::<Vec<_>>().join("; ")
+        texts.collect::<Vec<_>>().join("; ")
     }
 
     /// What its option does, with the default, and with the methods for which it does that where

@@ -27,7 +27,7 @@ fn values_go_where_they_are_read_from() {
         apply(&mut options, &values, Door::Python).unwrap();
         assert_eq!((setting.read)(&options), other(setting), "{}", setting.name);
         for (own, before) in all().zip(before) {
-            // without minibatches there is nothing of them to read, and those of Adam alone have no
+            // without minibatches there is nothing of them to read, and those of only Adam have no
             // other rate
             let follows = match setting.name {
                 "full_batch" => true,
@@ -57,7 +57,7 @@ fn rates_are_of_the_optimiser_that_is_asked_for() {
 }
 
 #[test]
-fn names_are_told_apart() {
+fn names_are_distinct() {
     let names: Vec<&str> = all().map(|own| own.name).collect();
     assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
     let python: Vec<String> =
@@ -133,22 +133,22 @@ fn texts_of_the_command_line_are_read() {
 /// Defaults are those of the options, and name the methods that have others.
 #[test]
 fn defaults_are_those_of_the_options() {
-    let told = |name: &str| find(name).unwrap().default_text();
-    assert_eq!(told("pilot"), FitOptions::default().pilot.to_string());
-    assert_eq!(told("batch"), "1024; for `rsvgp` 100");
-    assert_eq!(told("patience"), "10");
-    assert_eq!(told("tolerance"), "0.0001");
-    assert_eq!(told("jitter"), "1e-6");
-    assert_eq!(told("law"), "variational");
-    assert!(told("inducing").contains("from 50 to 512"), "{}", told("inducing"));
+    let default_of = |name: &str| find(name).unwrap().default_text();
+    assert_eq!(default_of("pilot"), FitOptions::default().pilot.to_string());
+    assert_eq!(default_of("batch"), "1024; for `rsvgp` 100");
+    assert_eq!(default_of("patience"), "10");
+    assert_eq!(default_of("tolerance"), "0.0001");
+    assert_eq!(default_of("jitter"), "1e-6");
+    assert_eq!(default_of("law"), "variational");
+    assert!(default_of("inducing").contains("from 50 to 512"), "{}", default_of("inducing"));
     assert!(
-        told("epochs").ends_with("for `deep` as many as make 5000 minibatches"),
+        default_of("epochs").ends_with("for `deep` as many as make 5000 minibatches"),
         "{}",
-        told("epochs")
+        default_of("epochs")
     );
-    assert_eq!(told("inducing_rate"), "that of Adam; for `rsvgp` 0.001");
-    assert_eq!(told("inducing_wait"), "0; for `rsvgp` 1000");
-    assert_eq!((told("seed"), told("full_batch")), ("0".into(), String::new()));
+    assert_eq!(default_of("inducing_rate"), "that of Adam; for `rsvgp` 0.001");
+    assert_eq!(default_of("inducing_wait"), "0; for `rsvgp` 1000");
+    assert_eq!((default_of("seed"), default_of("full_batch")), ("0".into(), String::new()));
 }
 
 fn said(name: &str, value: Value, door: Door, method: &str, way: Way) -> Option<String> {
@@ -231,7 +231,7 @@ fn auto_is_one_of_several() {
 
 /// What `auto` took sees all rows at once: nothing but another method has minibatches.
 #[test]
-fn what_auto_took_is_no_matter_of_adam() {
+fn what_auto_took_does_not_concern_adam() {
     let way = Way::default();
     let ways = possible("auto", &["tsvgp"], 100, way).unwrap();
     let asked = Asked { door: Door::Python, method: "tsvgp", by_auto: true, way };

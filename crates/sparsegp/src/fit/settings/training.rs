@@ -114,7 +114,7 @@ pub(super) const ENTRIES: &[Setting] = &[
         takes: "R",
         about: "Train from this many additional starts, whose hyperparameters are drawn from their \
                priors, or over a wide range about the plain start; the best objective wins. With \
-               a checkpoint each has a file of its own, FILE.restart-1, …",
+               a checkpoint each has its own file, FILE.restart-1, …",
         kind: Kind::Whole(0),
         needs: &[Trait::OneLayer],
         read: |o| json!(o.restarts),

@@ -1,5 +1,5 @@
-//! What methods have, as far as settings ask for it: told by what [`Method`] says of them, never by
-//! their names.
+//! What methods have, as far as settings ask for it: derived from what [`Method`] says of them,
+//! never from their names.
 
 use crate::deep::{Architecture, Kind};
 use crate::error::Result;

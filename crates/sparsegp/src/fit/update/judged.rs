@@ -116,7 +116,7 @@ fn text(miss: &Miss, labels: bool) -> String {
     };
     format!(
         "the last {} new rows are not as the model promised before it learnt them: {found}. Their source has changed, or \
-         the model never described it: look at them, fit anew, or let old rows fade (`forget`) and train on new ones \
+         the model never described it: look at them, fit a new model, or let old rows fade (`forget`) and train on new ones \
          (`train`)",
         miss.rows
     )

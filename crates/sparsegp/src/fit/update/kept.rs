@@ -2,8 +2,8 @@
 //!
 //! A site of a row whose noise is not Gaussian holds near the q that it was found at. Of a class that was certain it says
 //! next to nothing there, though its likelihood is a wall further away: rows that contradict it would meet no
-//! resistance. So a random sample of all rows stays, and their sites are found anew together with those of new
-//! rows; only the sites of the others are held.
+//! resistance. So a random sample of all rows stays, and their sites are found again together with
+//! those of new rows; only the sites of the others are held.
 
 use crate::data::InMemory;
 use crate::linalg::Mat;

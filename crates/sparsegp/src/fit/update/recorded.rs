@@ -26,8 +26,8 @@ pub(super) fn record(fitted: &mut Fitted, dataset: &Dataset, report: &UpdateRepo
     let averaged = fitted.report.as_mut().and_then(|training| training.averaged.take());
     fitted.warnings = [dataset.warnings.clone(), report.warnings.clone()].concat();
     fitted.warnings.extend(averaged.map(|_| {
-        "predictions no longer average over hyperparameters: the update keeps the best ones, and intervals become narrower; fit \
-         all rows anew while they are few"
+        "predictions no longer average over hyperparameters: the update keeps the best ones, and intervals become narrower; refit \
+         to all rows while they are few"
             .into()
     }));
 }

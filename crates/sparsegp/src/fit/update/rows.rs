@@ -53,7 +53,7 @@ fn kept(fitted: &Fitted, options: &UpdateOptions) -> Result<Option<usize>> {
         return Err(Error::InvalidParameter {
             path: "forget".into(),
             reason: format!(
-                "multiplies the weights of all rows, and {} have left the model: keep 1, or fit anew and update with \
+                "multiplies the weights of all rows, and {} have left the model: keep 1, or fit a new model and update with \
                  `keep_rows` at 0",
                 past.rows
             ),
@@ -144,7 +144,7 @@ pub(super) fn extend(
     let model = &fitted.model;
     let Some(old) = fitted.posterior.kept_rows().filter(|_| options.train == 0) else {
         return Err(Error::Invalid(format!(
-            "models of method `{}` take up new rows with the hyperparameters that they have: leave `train` at 0, or fit all rows anew",
+            "models of method `{}` take up new rows with the hyperparameters that they have: leave `train` at 0, or refit to all rows",
             model.method.name()
         )));
     };

@@ -5,8 +5,8 @@
 //! ```text
 //! KL = ½[‖σ‖²/γ − Σ log σ² + (α/γ)‖V‖² + ‖μ‖²/γ − log|M| + D log γ − D],   M = I + αVᵀ diag(σ⁻²) V
 //! ```
-//! Preactivations are drawn instead of weights, anew for every row: W_μx + b_μ + ε∘√(W_{σ²}x² + b_{σ²}) + √α Σ_k ε_k
-//! (W_{v_k}x + b_{v_k}), with one number ε_k for all outputs.
+//! Preactivations are drawn instead of weights, separately for every row: W_μx + b_μ +
+//! ε∘√(W_{σ²}x² + b_{σ²}) + √α Σ_k ε_k (W_{v_k}x + b_{v_k}), with one number ε_k for all outputs.
 
 use super::DescentOptions;
 use super::kept_positive;
@@ -460,10 +460,10 @@ mod tests {
         };
         for (at, (mean, deviation, v)) in gradients.iter().enumerate() {
             for d in 0..mean.len() {
-                let close = |own: f64, told: f64| {
+                let close = |own: f64, expected: f64| {
                     assert!(
-                        (own - told).abs() < 1e-6 * (1.0 + told.abs()),
-                        "{at} {d}: {own} {told}"
+                        (own - expected).abs() < 1e-6 * (1.0 + expected.abs()),
+                        "{at} {d}: {own} {expected}"
                     );
                 };
                 close(mean[d], slope(&|layer, by| layer.mean[d] += by, at));

@@ -4,8 +4,8 @@
 //! ```text
 //! μ ← μ − β P⁻¹ḡ      P ← ½[P + P̃ P⁻¹ P̃],   P̃ = (1 − β)P + βĤ
 //! ```
-//! at positions x = μ + L_P⁻ᵀε, P = L_P L_Pᵀ. Ĥ is the mean Hessian or, from gradients alone, sym(E[P(x − μ)gᵀ]) =
-//! sym(L_P EGᵀ)/S.
+//! at positions x = μ + L_P⁻ᵀε, P = L_P L_Pᵀ. Ĥ is the mean Hessian or, from gradients only,
+//! sym(E[P(x − μ)gᵀ]) = sym(L_P EGᵀ)/S.
 
 use crate::error::{Error, Result};
 use crate::flow::particles::{normals, shifted};

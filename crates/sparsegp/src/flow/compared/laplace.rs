@@ -119,7 +119,8 @@ impl Laplace {
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) where the target knows none,
-    /// [`Error::NotPositiveDefinite`](crate::Error::NotPositiveDefinite) where the position is no mode.
+    /// [`Error::NotPositiveDefinite`](crate::Error::NotPositiveDefinite) where the position is not
+    /// a mode.
     pub fn at(target: &mut dyn Target, mode: Map) -> Result<Self> {
         check_dim("the mode", mode.position.len(), target.dim())?;
         let d = mode.position.len();
@@ -127,7 +128,7 @@ impl Laplace {
         target.hessian_times(&mode.position, identity.as_ref(), hessian.as_mut())?;
         check_finite_matrix("a second derivative of φ", hessian.as_ref())?;
         symmetrise(hessian.as_mut());
-        let none = "the position is no mode: take more steps, or another start";
+        let none = "the position is not a mode: take more steps, or another start";
         let factor = Cholesky::new(hessian.as_ref(), Jitter::Absolute(0.0), "∇²φ")
             .map_err(|e| e.with_hint(none))?;
         Ok(Self { mode, factor })

@@ -397,7 +397,7 @@ impl Target for Whitened {
         if !self.has_hessian() {
             return Err(Error::Invalid(format!(
                 "second derivatives of `{}`, which has several latent functions for a target, are not known: take a \
-                 method that needs gradients alone, such as the reparameterised form of `Iblr`",
+                 method that needs only gradients, such as the reparameterised form of `Iblr`",
                 self.likelihood.name()
             )));
         }

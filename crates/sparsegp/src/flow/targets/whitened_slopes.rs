@@ -224,8 +224,11 @@ mod tests {
                     };
                     (value(1e-5) - value(-1e-5)) / 2e-5
                 };
-                let close = |own: f64, told: f64| {
-                    assert!((own - told).abs() < 2e-6 * (1.0 + told.abs()), "{spec}: {own} {told}");
+                let close = |own: f64, expected: f64| {
+                    assert!(
+                        (own - expected).abs() < 2e-6 * (1.0 + expected.abs()),
+                        "{spec}: {own} {expected}"
+                    );
                 };
                 for i in 0..2 {
                     close(own.kernels[0][i], difference(&|at, by| at.0[i] += by));

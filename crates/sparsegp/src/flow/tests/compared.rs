@@ -213,7 +213,7 @@ fn stein_flows_are_their_sums() {
 /// The linear kernel diverges for off-centre densities; the last finite particles come back. Small steps at the start
 /// help.
 #[test]
-fn divergence_is_told() {
+fn divergence_is_reported() {
     let (_, _, mut target) = gaussian(3, 2.0, 1);
     let start = || Particles::new(normals(3, 6, 2) * faer::Scale(20.0)).unwrap();
     let options = SvgdOptions {
@@ -250,14 +250,14 @@ fn modes_and_their_hessians() {
     assert!(largest((laplace.covariance() - &sigma).as_ref()) < 1e-12);
     let root = laplace.root();
     assert!(largest((product(root.as_ref(), root.transpose()) - &sigma).as_ref()) < 1e-12);
-    let told = 0.5 * log_det(sigma.as_ref()) + 2.0 * std::f64::consts::TAU.ln();
-    close(laplace.log_evidence(), told, 1e-12);
+    let expected = 0.5 * log_det(sigma.as_ref()) + 2.0 * std::f64::consts::TAU.ln();
+    close(laplace.log_evidence(), expected, 1e-12);
     let draws = Particles::new(laplace.draw(40_000, &mut stream(1, "test"))).unwrap();
     assert!(largest((draws.covariance() - &sigma).as_ref()) < 0.05 * largest(sigma.as_ref()));
     // where the curvature is negative there is no mode
     let hill = Map { position: vec![2.0, -20.0], phi: 0.0, slope: 0.0, converged: false };
     let error = Laplace::at(&mut Banana::default(), hill).unwrap_err();
-    assert!(error.to_string().contains("no mode"), "{error}");
+    assert!(error.to_string().contains("not a mode"), "{error}");
     let labels = (0..40).map(|i| if i % 3 == 1 { 1.0 } else { -1.0 }).collect();
     let whole = Logistic::new(normals(40, 3, 1), labels, 2.3).unwrap();
     let mode = map(&mut whole.clone(), &[0.0; 3], &MapOptions::default()).unwrap();
@@ -283,8 +283,8 @@ fn averages_of_walks() {
         let square = (0..7).map(|n| x[(i, n)].powi(2)).sum::<f64>() / 7.0;
         close(moments.variances()[i], square - mean_of(7, i).powi(2), 1e-13);
         for k in 0..3 {
-            let told = x[(i, 4 + k)] - mean_of(5 + k, i);
-            close(moments.deviations()[(i, k)], told, 1e-14);
+            let expected = x[(i, 4 + k)] - mean_of(5 + k, i);
+            close(moments.deviations()[(i, k)], expected, 1e-14);
         }
     }
     let draws = moments.draw(40_000, &mut stream(3, "test")).unwrap();

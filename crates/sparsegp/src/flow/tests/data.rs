@@ -187,10 +187,10 @@ fn predictions_of_gaussian_noise_are_exact() {
     (0..6).for_each(|i| k[(i, i)] += noise);
     let factor = Cholesky::new(k.as_ref(), Jitter::Absolute(0.0), "K").unwrap();
     let cross = covariances(&new, Some(&x));
-    let told = product(cross.as_ref(), factor.solve(y.as_ref()).as_ref());
+    let expected = product(cross.as_ref(), factor.solve(y.as_ref()).as_ref());
     let explained = factor.solve(cross.transpose().to_owned().as_ref());
     for i in 0..3 {
-        close(means[(i, 0)], told[(i, 0)], 1e-8);
+        close(means[(i, 0)], expected[(i, 0)], 1e-8);
         let less: f64 = (0..6).map(|j| cross[(i, j)] * explained[(j, i)]).sum();
         close(variances[(i, 0)], 1.4 - less, 1e-8);
     }

@@ -63,11 +63,11 @@ fn precisions_come_near_at_rate_two() {
         let (values, vectors) = crate::linalg::symmetric_eigen(precision.as_ref()).unwrap();
         let off: Vec<f64> = particles.mean().iter().zip(&mean).map(|(a, b)| a - b).collect();
         let parts = |k: usize| (0..3).map(|i| vectors[(i, k)] * off[i]).sum::<f64>();
-        let told = |i: usize| {
+        let expected = |i: usize| {
             let moved = |k: usize| vectors[(i, k)] * (-values[k] * time).exp() * parts(k);
             mean[i] + (0..3).map(moved).sum::<f64>()
         };
-        all_close(&later.mean(), &(0..3).map(told).collect::<Vec<_>>(), 1e-9);
+        all_close(&later.mean(), &(0..3).map(expected).collect::<Vec<_>>(), 1e-9);
     }
 }
 
@@ -105,8 +105,8 @@ fn few_particles_find_the_widest_directions() {
     let difference = product((&sigma - &c).as_ref(), span);
     assert!(largest(difference.as_ref()) < 1e-7);
     let state = gpf.state(&mut target).unwrap();
-    let told = 1.5 - 0.5 * wide[3..].iter().map(|v| v.ln()).sum::<f64>();
-    close(state.free_energy, told, 1e-9);
+    let expected = 1.5 - 0.5 * wide[3..].iter().map(|v| v.ln()).sum::<f64>();
+    close(state.free_energy, expected, 1e-9);
     assert!(state.field.residual < 1e-9);
 }
 
@@ -128,9 +128,9 @@ fn blocks_find_the_precisions_of_blocks() {
     let c = gpf.particles().covariance();
     for (from, size) in [(0, 2), (2, 3)] {
         let own = precision.as_ref().submatrix(from, from, size, size);
-        let told = Cholesky::new(own.to_owned().as_ref(), Jitter::Absolute(0.0), "Λ").unwrap();
+        let expected = Cholesky::new(own.to_owned().as_ref(), Jitter::Absolute(0.0), "Λ").unwrap();
         let found = c.as_ref().submatrix(from, from, size, size);
-        assert!(largest((found - told.inverse()).as_ref()) < 1e-9);
+        assert!(largest((found - expected.inverse()).as_ref()) < 1e-9);
     }
     assert!(largest(c.as_ref().submatrix(2, 0, 3, 2)) < 1e-9);
     // the same coordinate by coordinate
@@ -144,8 +144,8 @@ fn blocks_find_the_precisions_of_blocks() {
     let particles = Particles::matched(&[0.1; 5], alone.as_ref(), 7, 2).unwrap();
     let mut gpf = Gpf::new(particles, options).unwrap();
     flow(&mut gpf, &mut target, 3000);
-    let told: Vec<f64> = (0..5).map(|i| precision[(i, i)].recip()).collect();
-    all_close(&gpf.particles().variances(), &told, 1e-9);
+    let expected: Vec<f64> = (0..5).map(|i| precision[(i, i)].recip()).collect();
+    all_close(&gpf.particles().variances(), &expected, 1e-9);
 }
 
 /// Moments of a matched start, and draws.
@@ -154,15 +154,15 @@ fn starts_and_draws_have_their_moments() {
     let root = normals(4, 2, 7);
     let own = Particles::matched(&[1.0, -2.0, 0.5, 3.0], root.as_ref(), 6, 0).unwrap();
     all_close(&own.mean(), &[1.0, -2.0, 0.5, 3.0], 1e-13);
-    let told = product(root.as_ref(), root.transpose());
-    assert!(largest((own.covariance() - &told).as_ref()) < 1e-12);
-    let variances: Vec<f64> = (0..4).map(|i| told[(i, i)]).collect();
+    let expected = product(root.as_ref(), root.transpose());
+    assert!(largest((own.covariance() - &expected).as_ref()) < 1e-12);
+    let variances: Vec<f64> = (0..4).map(|i| expected[(i, i)]).collect();
     all_close(&own.variances(), &variances, 1e-12);
     let along = own.variances_along(Mat::<f64>::identity(4, 4).as_ref()).unwrap();
     all_close(&along, &variances, 1e-12);
     let draws = Particles::new(own.draw(40_000, &mut stream(1, "draws"))).unwrap();
-    let off = largest((draws.covariance() - &told).as_ref());
-    assert!(off < 0.05 * largest(told.as_ref()), "{off}");
+    let off = largest((draws.covariance() - &expected).as_ref());
+    assert!(off < 0.05 * largest(expected.as_ref()), "{off}");
 }
 
 /// A set of directions that omits a wider one is a saddle: of widths i inside and k outside, the mixture grows at
@@ -184,8 +184,8 @@ fn sets_without_the_widest_direction_are_saddles() {
         });
         let later = follow(&Particles::new(mixed).unwrap(), &mut target, 1.5, 300).unwrap();
         for n in 0..3 {
-            let told = 1e-7 * (1.5_f64 * rate).exp() * fixed.x()[(inside, n)];
-            assert!((later.x()[(0, n)] - told).abs() < 1e-12, "{inside}");
+            let expected = 1e-7 * (1.5_f64 * rate).exp() * fixed.x()[(inside, n)];
+            assert!((later.x()[(0, n)] - expected).abs() < 1e-12, "{inside}");
         }
     }
 }

@@ -30,9 +30,12 @@ pub fn check(target: &mut dyn Target, x: &Mat<f64>, tolerance: f64) {
             let v = normals(d, 3, 5);
             let mut out = Mat::full(d, 3, f64::NAN);
             target.hessian_times(column(x.as_ref(), n), v.as_ref(), out.as_mut()).unwrap();
-            let told = product(differences.as_ref(), v.as_ref());
-            let size = 1.0 + largest(told.as_ref());
-            assert!(largest((&out - &told).as_ref()) < tolerance * size, "{out:?} {told:?}");
+            let expected = product(differences.as_ref(), v.as_ref());
+            let size = 1.0 + largest(expected.as_ref());
+            assert!(
+                largest((&out - &expected).as_ref()) < tolerance * size,
+                "{out:?} {expected:?}"
+            );
         } else {
             let out = target.hessian_times(
                 column(x.as_ref(), n),

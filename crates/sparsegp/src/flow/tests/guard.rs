@@ -17,14 +17,14 @@ fn another_target_is_seen_at_once() {
     let mut gpf = Gpf::new(particles(), options.clone()).unwrap();
     for step in 0..4 {
         let target: &mut dyn Target = if step % 2 == 0 { &mut one } else { &mut other };
-        let told = gpf.state(target).unwrap().free_energy;
-        assert_eq!(gpf.advance(target, step).unwrap().free_energy, Some(told));
+        let expected = gpf.state(target).unwrap().free_energy;
+        assert_eq!(gpf.advance(target, step).unwrap().free_energy, Some(expected));
     }
     // of a run after another one as well
     let mut gpf = Gpf::new(particles(), options).unwrap();
     flow(&mut gpf, &mut one, 3);
-    let told = gpf.state(&mut other).unwrap().free_energy;
-    assert_eq!(flow(&mut gpf, &mut other, 3).trace[0].1.free_energy, Some(told));
+    let expected = gpf.state(&mut other).unwrap().free_energy;
+    assert_eq!(flow(&mut gpf, &mut other, 3).trace[0].1.free_energy, Some(expected));
 }
 
 /// A target that counts its evaluations.

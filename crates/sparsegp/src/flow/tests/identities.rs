@@ -3,7 +3,8 @@
 use super::*;
 use crate::flow::targets::{Banana, Funnel};
 
-/// dF̃/dt by central differences, for any number of particles, blocks and mean flow, on targets that are no Gaussians.
+/// dF̃/dt by central differences, for any number of particles, blocks and mean flow, on targets
+/// that are not Gaussian.
 #[test]
 fn the_free_energy_falls_as_the_flow_says() {
     let thirds = || Blocks::Of(vec![vec![3, 0], vec![1], vec![2, 4]]);

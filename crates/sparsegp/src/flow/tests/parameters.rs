@@ -29,9 +29,9 @@ fn matched_draws_are_exact() {
     let c = gf.factor().covariance().unwrap();
     for rows in [[0, 2], [1, 3]] {
         let own = Mat::from_fn(2, 2, |i, j| precision[(rows[i], rows[j])]);
-        let told = Cholesky::new(own.as_ref(), Jitter::Absolute(0.0), "Λ").unwrap().inverse();
+        let expected = Cholesky::new(own.as_ref(), Jitter::Absolute(0.0), "Λ").unwrap().inverse();
         let found = Mat::from_fn(2, 2, |i, j| c[(rows[i], rows[j])]);
-        assert!(largest((found - told).as_ref()) < 1e-10);
+        assert!(largest((found - expected).as_ref()) < 1e-10);
     }
     assert_eq!(c[(0, 1)], 0.0);
     let mut gf = Gf::new(vec![0.1; 4], Factor::Diagonal(vec![0.4; 4]), matched).unwrap();
@@ -90,8 +90,8 @@ fn the_factor_flows_down_the_free_energy() {
         };
         slope[(i, j)] = (energy(h) - energy(-h)) / (2.0 * h);
     }
-    let told = product(slope.as_ref(), product(gamma.transpose(), gamma.as_ref()).as_ref());
-    assert!(largest((&told + flow).as_ref()) < 1e-8, "{told:?} {flow:?}");
+    let expected = product(slope.as_ref(), product(gamma.transpose(), gamma.as_ref()).as_ref());
+    assert!(largest((&expected + flow).as_ref()) < 1e-8, "{expected:?} {flow:?}");
 }
 
 /// What vanishes at an optimum is ‖ḡ‖² + Σ_b ‖Ψ_bb − Π_b‖², whichever way the mean goes: against matrices of D×D.
@@ -119,19 +119,19 @@ fn stationarity_is_of_the_gradient() {
         let own = Evaluation::of(&mut target, x.as_ref()).unwrap();
         let psi = product(own.gradient.as_ref(), product(dense.as_ref(), e).transpose())
             * faer::Scale(1.0 / 9.0);
-        let mut told: f64 = own.mean_gradient().iter().map(|g| g * g).sum();
+        let mut expected: f64 = own.mean_gradient().iter().map(|g| g * g).sum();
         let gram = product(dense.transpose(), dense.as_ref());
         let inverse = Cholesky::new(gram.as_ref(), Jitter::Absolute(0.0), "ΓᵀΓ").unwrap().inverse();
         let on = product(product(dense.as_ref(), inverse.as_ref()).as_ref(), dense.transpose());
         for rows in &blocks {
             for (i, j) in rows.iter().flat_map(|i| rows.iter().map(move |j| (*i, *j))) {
-                told += (psi[(i, j)] - on[(i, j)]).powi(2);
+                expected += (psi[(i, j)] - on[(i, j)]).powi(2);
             }
         }
         for mean_flow in [MeanFlow::Plain, MeanFlow::Natural] {
             let options = GfOptions { mean_flow, ..options() };
             let mut gf = Gf::new(vec![0.2, 0.5], factor.clone(), options).unwrap();
-            close(gf.step_with(&mut target, e, 0).unwrap().stationarity, told, 1e-12);
+            close(gf.step_with(&mut target, e, 0).unwrap().stationarity, expected, 1e-12);
         }
     }
 }
@@ -148,13 +148,13 @@ fn low_ranks_find_the_widest_directions() {
     let c = gf.factor().covariance().unwrap();
     let (own, _) = crate::linalg::symmetric_eigen(c.as_ref()).unwrap();
     all_close(&own[3..], &wide[3..], 1e-9);
-    let told: f64 = wide[3..].iter().map(|v| v.ln()).sum();
-    close(gf.factor().log_determinant().unwrap(), told, 1e-9);
+    let expected: f64 = wide[3..].iter().map(|v| v.ln()).sum();
+    close(gf.factor().log_determinant().unwrap(), expected, 1e-9);
 }
 
 /// Independent draws come near with falling rates, the same way for the same seed.
 #[test]
-fn draws_come_near_and_depend_on_the_seed_alone() {
+fn draws_come_near_and_depend_only_on_the_seed() {
     let (mean, sigma, mut target) = gaussian(3, 4.0, 2);
     let schedule = Schedule::Power { after: 200.0, exponent: 0.8 };
     let run_with = |seed: u64, target: &mut dyn Target| {

@@ -117,7 +117,7 @@ fn matrices_that_do_not_fit() {
     assert!(text(rows.covariance()).contains("2 rows"));
 }
 
-/// Numbers beyond the largest are no optimum.
+/// Numbers beyond the largest are not an optimum.
 #[test]
 fn a_flow_that_overflows_has_no_residual_of_0() {
     for (dim, count) in [(5, 3), (4, 4)] {
@@ -168,7 +168,7 @@ fn priors_without_a_variance() {
     }
 }
 
-/// Particles that depend on others would do so for ever.
+/// Particles that depend on others would do so forever.
 #[test]
 fn dependent_particles() {
     let twice = Mat::from_fn(4, 3, |i, n| normals(4, 2, 1)[(i, n % 2)]);
@@ -216,7 +216,7 @@ impl Target for Edge {
 }
 
 #[test]
-fn the_last_finite_state_comes_back_and_is_told() {
+fn the_last_finite_state_comes_back_and_is_reported() {
     for outside in [f64::NAN, f64::INFINITY, 1.0] {
         let start = normals(2, 4, 3) * faer::Scale(0.1);
         let options = GpfOptions { mean_rate: 0.3, ..GpfOptions::default() };

@@ -11,7 +11,7 @@ use crate::rng;
 use rand::Rng;
 use std::collections::HashSet;
 
-/// Rows that are tried for every point, unless told otherwise.
+/// Rows that are tried for every point by default.
 pub const DEFAULT_CANDIDATES: usize = 32;
 
 /// What the rows are to learn from.

@@ -45,7 +45,7 @@ fn conditional_variance(k: &dyn Fn(usize, usize) -> f64, given: &[usize], i: usi
 fn agrees_with_brute_force() {
     for (n, d, m, l) in [(1, 1, 1, 1.0), (12, 1, 5, 0.2), (40, 2, 12, 0.3), (60, 3, 20, 0.4)] {
         let x = uniform(n as u64, n, d);
-        // A variance that differs by row, so that the first choice is no tie.
+        // A variance that differs by row, so that the first choice is not a tie.
         let k =
             |i: usize, j: usize| kernel(&x, 2.5, l, i, j) * (1.0 + x[(i, 0)]) * (1.0 + x[(j, 0)]);
         let diag: Vec<f64> = (0..n).map(|i| k(i, i)).collect();

@@ -111,7 +111,7 @@ fn scale_and_place_do_not_matter() {
 }
 
 #[test]
-fn rows_within_rounding_of_each_other_are_still_told_apart() {
+fn rows_within_rounding_of_each_other_are_still_distinguished() {
     // Two places far apart; around one of them ten rows that differ in their last bits.
     let x = Mat::from_fn(60, 1, |i, _| {
         if i < 50 { 1e6 + i as f64 } else { -1e6 * (1.0 + (i - 50) as f64 * f64::EPSILON) }

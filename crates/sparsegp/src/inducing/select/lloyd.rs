@@ -92,7 +92,7 @@ mod tests {
         let cloud = Cloud::new(x.as_ref());
         let Clusters { labels, inertia } = lloyd(&cloud, first_rows(&cloud, 10), 1000);
         assert!(inertia.len() < 1000);
-        // Every point is nearest to the mean of its own cluster.
+        // Every point is nearest to its cluster's mean.
         let means: Vec<Vec<f64>> = (0..10)
             .map(|label| {
                 let members: Vec<usize> = (0..300).filter(|&i| labels[i] == label).collect();

@@ -148,7 +148,7 @@ fn too_many_points_are_capped_and_few_are_said() {
     let note = few.note.as_deref().unwrap();
     let below: f64 = note.rsplit(' ').next().unwrap().parse().unwrap();
     assert!(below < 0.8 && least >= 0.95 * (below - 0.0005), "{least} {note}");
-    // white noise is no likeness, and rows without variance are no points
+    // white noise is not similarity, and rows without variance are not points
     let white = super::oips_tests::kernel("white(variance=0.7)", 2);
     assert_eq!(chosen(&*white, x.as_ref(), 7, 0.8).points.nrows(), 7);
     let linear = super::oips_tests::kernel("linear(variance=0.7)", 2);

@@ -6,9 +6,10 @@
 //! ```
 //!
 //! ω_p = w_p/P, so that the variance does not grow with the image (the paper's code and GPflow), or ω_p = w_p (the paper's
-//! text) with `normalise=false`. Values of g at inducing patches are no values of f: [`Convolutional::cross`] has their
-//! covariances with images, and those among them are the base's. Pixels should be scaled by one factor for all: columns
-//! that are standardised one by one make equal patches at different places unlike.
+//! text) with `normalise=false`. Values of g at inducing patches are not values of f:
+//! [`Convolutional::cross`] has their covariances with images, and those among them are the base's.
+//! Pixels should be scaled by one factor for all: columns that are standardised one by one make
+//! equal patches at different places unlike.
 
 mod distinct;
 mod patches;
@@ -220,8 +221,8 @@ impl Convolutional {
         }
     }
 
-    /// Blocks of pairs of images: calls `f` with the first image, how many, and the second one. Without other images those
-    /// pairs alone whose first index is above the second.
+    /// Blocks of pairs of images: calls `f` with the first image, how many, and the second one.
+    /// Without other images only those pairs whose first index is above the second.
     fn pairs(&self, n: usize, others: Option<usize>, mut f: impl FnMut(usize, usize, usize)) {
         for j in 0..others.unwrap_or(n) {
             let first = if others.is_some() { 0 } else { j + 1 };
@@ -286,7 +287,7 @@ impl Kernel for Convolutional {
         }
     }
 
-    /// Covariances of patches are made anew: those of all pairs of images are too many to be kept.
+    /// Covariances of patches are recomputed: those of all pairs of images are too many to be kept.
     fn vjp(
         &self,
         x: MatRef<f64>,

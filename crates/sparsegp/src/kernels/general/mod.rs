@@ -65,8 +65,8 @@ pub struct Slopes<'a> {
 
 /// A covariance function k(x, x′) by its values. Only `name`, `parameters` and `values` must be given.
 ///
-/// Inputs have the d active columns alone. `parameters` are values in the order of [`Covariance::parameters`]. Methods may be
-/// called from several threads at once.
+/// Inputs have only the d active columns. `parameters` are values in the order of
+/// [`Covariance::parameters`]. Methods may be called from several threads at once.
 pub trait Covariance: Send + Sync + std::fmt::Debug + 'static {
     /// Name in specifications, model files and messages.
     fn name(&self) -> &'static str;

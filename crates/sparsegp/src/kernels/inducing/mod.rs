@@ -1,8 +1,9 @@
 //! Inducing variables: values of functions at points, values of a function of patches, or both side by side (inducing
 //! patches: van der Wilk, Rasmussen & Hensman 2017).
 //!
-//! All that a bound knows of them is [`Inducing`]. To add a kind: one file with its covariances, and one line here. What
-//! is kept with parameters of its own, as hidden layers do, is [`Variables`] too.
+//! All that a bound knows of them is [`Inducing`]. To add a kind: one file with its covariances,
+//! and one line here. Variables with their own parameters, as hidden layers keep them, implement
+//! [`Variables`] too.
 
 mod patches;
 mod points;
@@ -18,9 +19,10 @@ use crate::linalg::{MatMut, MatRef};
 use crate::params::{Visitor, VisitorMut};
 
 /// M inducing variables with their covariances (Kuu, Kuf and the diagonal of Kff of the sparse process: interdomain ones
-/// where they are no values of f). Rows are B×D. Gradients are lists of [`Inducing::num_params`] numbers by constrained
-/// parameters: of the kernel first, then of the variables ([`AtPoints`]: Z column by column), in the order of
-/// [`Variables::visit`] where there is one; they are added. What a pull-back takes of its evaluation is on the tape.
+/// where they are not values of f). Rows are B×D. Gradients are lists of [`Inducing::num_params`]
+/// numbers by constrained parameters: of the kernel first, then of the variables ([`AtPoints`]: Z
+/// column by column), in the order of [`Variables::visit`] where there is one; they are added. What
+/// a pull-back takes of its evaluation is on the tape.
 pub trait Inducing: Send + Sync {
     /// Returns the number of variables M.
     fn len(&self) -> usize;
@@ -64,7 +66,8 @@ pub trait Inducing: Send + Sync {
     }
 }
 
-/// Inducing variables with parameters of their own. Gradients are in the order of [`Variables::visit`].
+/// Inducing variables with their own parameters. Gradients are in the order of
+/// [`Variables::visit`].
 pub trait Variables: Inducing + std::fmt::Debug {
     /// Shows the parameters with their paths; `index` (such as `[1]`, or empty) is put where a layer has several kernels.
     fn visit<'a>(&'a self, index: &str, visitor: Visitor<'a, '_>);

@@ -16,7 +16,8 @@ pub struct Patches {
     pub kernel: Convolutional,
     /// Z, M×d.
     pub z: Param,
-    /// A variance of the functions that no inducing variable explains, if there is one: it is in k(x, x) alone.
+    /// A variance of the functions that no inducing variable explains, if there is one: it is only
+    /// in k(x, x).
     pub white: Option<Param>,
 }
 

@@ -7,7 +7,8 @@ use crate::linalg::{MatMut, MatRef};
 use crate::params::{Visitor, VisitorMut, prefixed, prefixed_mut};
 use faer::reborrow::ReborrowMut;
 
-/// Two independent functions whose sum is f, each with variables of its own: Kuu is block diagonal, and q may couple them.
+/// Two independent functions whose sum is f, each with its own variables: Kuu is block diagonal,
+/// and q may couple them.
 #[derive(Clone, Debug)]
 pub struct Stacked {
     /// The parts; the variables of the first come first.

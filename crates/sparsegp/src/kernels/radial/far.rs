@@ -23,7 +23,7 @@ pub(super) struct Pairs<'a> {
 }
 
 /// Differences from a place, and these times h; 0 where `far` rows have a covariance at its floor, which has no slope: a difference
-/// may have no square, and 0 times ∞ is no number.
+/// may have no square, and 0 times ∞ is not a number.
 fn differences(
     [x, h, k]: [&[f64]; 3],
     place: f64,
@@ -45,7 +45,7 @@ fn differences(
 impl<C: Correlation> Radial<C> {
     /// From H, the cotangent of ϱ², to lengthscales and inputs, by the differences themselves: Σ h (x̃ − z̃)² as a sum of
     /// squares less products has the rounding ε‖x̃‖² Σ|h|, also where all rows are apart and the sum is 0, or where they are so near
-    /// that h alone is large. `memory` is two columns, of a number for every row.
+    /// that only h is large. `memory` is two columns, of a number for every row.
     pub(super) fn pull_differences(
         &self,
         Pairs { x: xs, z: zs, same, far }: Pairs<'_>,

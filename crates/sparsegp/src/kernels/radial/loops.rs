@@ -139,7 +139,8 @@ pub(super) struct Weighing<'a> {
 }
 
 impl Weighing<'_> {
-    /// Returns Σ K̄∘K. The threads of the current pool share chunks of so many columns; the sums depend on their number alone.
+    /// Returns Σ K̄∘K. The threads of the current pool share chunks of so many columns; the sums
+    /// depend only on their number.
     pub(super) fn run(self, chunk: usize) -> f64 {
         let Self { k, mut k_bar, slopes, factor, mut row_sums, column_sums } = self;
         if k.ncols() > chunk {

@@ -1,7 +1,7 @@
 //! Stationary kernels of the scaled distance: k(x, x′) = σ² κ(ϱ²), ϱ² = Σ_q (x_q − x′_q)²/ℓ_q².
 //!
 //! Everything is written in ϱ² and the slope κ′ = ∂κ/∂ϱ², so that ϱ itself is never differentiated.
-//! A new kernel is a [`Profile`]; one with shape parameters of its own is a [`Correlation`].
+//! A new kernel is a [`Profile`]; one with its own shape parameters is a [`Correlation`].
 
 mod far;
 mod loops;

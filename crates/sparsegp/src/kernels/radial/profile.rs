@@ -25,7 +25,7 @@ pub trait Profile: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
     }
 }
 
-/// κ with shape parameters of its own. The object holds their values.
+/// κ with its own shape parameters. The object holds their values.
 pub trait Correlation: Clone + Send + Sync + std::fmt::Debug + 'static {
     /// `Some(c)` where κ′ = c·κ whatever the shape, so that the slope needs no memory.
     const SLOPE_OVER_VALUE: Option<f64>;

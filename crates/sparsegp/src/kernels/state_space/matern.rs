@@ -1,7 +1,7 @@
 //! Matérn kernels of order 1/2, 3/2 and 5/2 (Hartikainen & Särkkä 2010, §3.2).
 //!
-//! In the units f, f′/λ, f″/λ² with λ = rate/ℓ the state depends on u = λΔ alone: A = e^{−u}(I + uN + u²N²/2), where N is the
-//! companion matrix plus I, and P does not depend on ℓ.
+//! In the units f, f′/λ, f″/λ² with λ = rate/ℓ the state depends only on u = λΔ: A = e^{−u}(I +
+//! uN + u²N²/2), where N is the companion matrix plus I, and P does not depend on ℓ.
 
 use super::StateSpace;
 

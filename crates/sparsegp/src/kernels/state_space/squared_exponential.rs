@@ -1,9 +1,10 @@
 //! The kernel σ² exp(−τ²/2ℓ²) as a process of eight numbers.
 //!
 //! Its spectrum exp(−ℓ²ω²/2) is not a rational function of ω², so that no finite state has it. Hartikainen & Särkkä 2010 (§3.3) take the
-//! Taylor polynomial of its inverse: 8 states leave 6·10⁻⁴ of the variance, 16 states 2·10⁻⁶, as polynomials are good at ω = 0
-//! alone. Here the spectrum is |W(iω)|² with W(s) = g(s − z)(s − z̄)/∏(s − pⱼ)(s − p̄ⱼ), four pairs of poles and one of zeros
-//! of which the largest difference of the covariances is least: below 10⁻⁶ of the variance once σ² is that at τ = 0. A square is a
+//! Taylor polynomial of its inverse: 8 states leave 6·10⁻⁴ of the variance, 16 states 2·10⁻⁶, as
+//! polynomials are good only at ω = 0. Here the spectrum is |W(iω)|² with W(s) = g(s − z)(s −
+//! z̄)/∏(s − pⱼ)(s − p̄ⱼ), four pairs of poles and one of zeros of which the largest difference of
+//! the covariances is least: below 10⁻⁶ of the variance once σ² is that at τ = 0. A square is a
 //! spectrum whatever the digits of its poles.
 //!
 //! W in partial fractions is f = 2 Re Σ rⱼzⱼ with dzⱼ = pⱼzⱼ dt + dw, in units of ℓ, and one white noise w for all. So A turns

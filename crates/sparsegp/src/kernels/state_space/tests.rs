@@ -198,7 +198,7 @@ fn slopes_are_those_of_differences() {
 }
 
 #[test]
-fn what_is_no_process_is_refused_by_name() {
+fn what_is_not_a_process_is_refused_by_name() {
     let refused = |spec: &str, inputs: usize| {
         let kernel = parse(spec, Inputs::unnamed(inputs)).unwrap();
         kernel.state_space().unwrap_err().to_string()

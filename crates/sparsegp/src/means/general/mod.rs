@@ -101,7 +101,7 @@ pub struct General {
 
 /// Rows that are looked at before a fit.
 const ROWS: usize = 5;
-/// Slopes agree with differences to this, and values of rows with those of rows alone.
+/// Slopes agree with differences to this, and values of rows with those of single rows.
 const CLOSE: f64 = 1e-4;
 
 impl General {

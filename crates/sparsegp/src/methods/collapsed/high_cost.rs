@@ -40,8 +40,8 @@ impl HighCost {
     /// At the model's parameters, on these rows.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a method that is no collapsed bound, and for more rows than [`MOST_ROWS`]; as
-    /// for [`Model::posterior`].
+    /// [`Error::Invalid`] for a method that is not a collapsed bound, and for more rows than
+    /// [`MOST_ROWS`]; as for [`Model::posterior`].
     pub fn new(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<Self> {
         let n = data.rows();
         if n > MOST_ROWS {
@@ -52,7 +52,7 @@ impl HighCost {
         }
         let refused = || {
             Error::Invalid(format!(
-                "method `{}` has no q(f | u) of its own: predictions by it are for titsias2025 and spherical",
+                "method `{}` has no q(f | u): predictions by it are for titsias2025 and spherical",
                 model.method.name()
             ))
         };

@@ -294,7 +294,7 @@ pub(super) struct FromRows {
 impl FromRows {
     /// The gradient but for the likelihood, of P target columns at q = N(m, S), its optimum: Φa = m and
     /// 2SΦ diag(b) Φᵀ = −P(I − S) there, so that Ψ = Φ̄Φᵀ = m(Φa)ᵀ + 2SΦ diag(b) Φᵀ − 2Φ diag(c) Φᵀ needs
-    /// the last term alone (`gram_c`).
+    /// only the last term (`gram_c`).
     pub(super) fn with_kuu(
         self,
         model: &Model,

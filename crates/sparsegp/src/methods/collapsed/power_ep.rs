@@ -99,8 +99,8 @@ impl Rows {
     }
 }
 
-/// The first pass, at μ = m(x): a = (y − m)/s̃ and, of the first target alone, b = 1/s̃, so that Φa and
-/// Φ diag(b) Φᵀ are what B and e are of.
+/// The first pass, at μ = m(x): a = (y − m)/s̃ and, of only the first target, b = 1/s̃, so that Φa
+/// and Φ diag(b) Φᵀ are what B and e are of.
 struct First(Rows);
 
 impl Pointwise for First {

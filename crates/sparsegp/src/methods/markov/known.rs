@@ -198,8 +198,8 @@ impl Conditional for Known {
         Ok(Some(Arc::new(Self::of(self.method, all, beside, series.order.len(), past))))
     }
 
-    /// Of other likelihoods the rows that leave have the sites that they have now, for good; those of the others are found anew, as
-    /// they will be when a file is read.
+    /// Of other likelihoods the rows that leave have the sites that they have now, for good; those
+    /// of the others are found again, as they will be when a file is read.
     fn without_first(&self, model: &Model, rows: &InMemory, most: usize) -> Result<Option<Left>> {
         if !self.order.is_sorted() {
             return Ok(None);

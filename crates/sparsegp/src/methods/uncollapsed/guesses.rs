@@ -1,4 +1,5 @@
-//! A q to start from where the prior is no place for it: what guesses of the latent values make of the rows.
+//! A q to start from where the prior is unsuitable for it: what guesses of the latent values make
+//! of the rows.
 //!
 //! Under a wide prior E[exp f] is so large that a natural-gradient step from the prior leads nowhere: its precisions are those of
 //! the prior's own explosion. Sites at guesses of f, λ₂ = −∂² log p/∂f² and λ₁ = ∂ log p/∂f + λ₂ (f − m(x)), are the first step
@@ -23,7 +24,7 @@ use crate::variational::Variational;
 pub(crate) struct Guesses {
     /// Σ log p(y | f) at them: about as high as any bound can come, whatever the prior.
     pub(crate) value: f64,
-    /// What all targets say together, where a target alone does not say it.
+    /// What all targets say together, where a single target does not say it.
     pooled: Vec<f64>,
 }
 

@@ -90,8 +90,8 @@ impl Uncollapsed {
         self.q().steps_naturally()
     }
 
-    /// Refuses to mix latent functions where that is not derived: with factors of their own, or sites of rows; and
-    /// a matrix for other than so many target columns.
+    /// Refuses to mix latent functions where that is not derived: with separate factors, or sites
+    /// of rows; and a matrix for other than so many target columns.
     fn check_mixing(&self, model: &Model, outputs: Option<usize>) -> Result<()> {
         let Some(mixing) = model.likelihood.mixing() else { return Ok(()) };
         let mixes = model.q.as_ref().is_none_or(|q| forms::of(q).mixes());

@@ -44,7 +44,8 @@ impl Step {
         all
     }
 
-    /// [`Step::natural`] for the latent functions of one turn ([`Bound::turns`]) alone, each with its size.
+    /// [`Step::natural`] for the latent functions of one turn ([`Bound::turns`]) only, each with
+    /// its size.
     ///
     /// # Errors
     /// As for [`Step::natural`].

@@ -62,14 +62,14 @@ impl Uncollapsed {
         self.pass(step, model, engine, [data, data], want)
     }
 
-    /// Whether r + s may come by V alone, whose entries are too large for single precision.
+    /// Whether r + s may be computed by V only, whose entries are too large for single precision.
     fn goes_through(&self, engine: &dyn Engine) -> bool {
         engine.precision() == Precision::Double && self.bound.equal_slopes()
     }
 
-    /// Moves untied sites of some rows alone by a step of size `rate` (Adam et al. 2021, without the
-    /// factor N/B: a site is visited once in a while, and stays meanwhile). `all` are the rows of the
-    /// sites, `some` those at `places` among them.
+    /// Moves only the untied sites of some rows, by a step of size `rate` (Adam et al. 2021,
+    /// without the factor N/B: a site is visited once in a while, and stays meanwhile). `all` are
+    /// the rows of the sites, `some` those at `places` among them.
     ///
     /// # Errors
     /// As for [`Uncollapsed::renew`]; [`Error::Invalid`] if sites are tied, or for other places.
@@ -168,7 +168,7 @@ impl Uncollapsed {
             params: model.likelihood.num_params(),
             // R-SVGP's φᵀφ may be more than the prior variance: what is left of E is in s
             rounding: if form.overshoots() { f64::INFINITY } else { 1e-8 * least(processes) },
-            // what moves sites alone: they stay precisions
+            // where only sites are moved: they stay precisions
             most: if *clipped { -0.5 * q.floor } else { f64::INFINITY },
             chosen: chosen.as_deref(),
             // they are of all rows

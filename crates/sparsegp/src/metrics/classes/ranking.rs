@@ -1,6 +1,6 @@
 //! What the AUC needs of every row.
 
-/// Classes, weights and scores of rows. Of two classes the score is p₁ alone; of C > 2 there are C
+/// Classes, weights and scores of rows. Of two classes the score is only p₁; of C > 2 there are C
 /// scores, row after row.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Ranking {

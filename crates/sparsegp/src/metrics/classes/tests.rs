@@ -189,7 +189,7 @@ fn calibration_by_hand() {
         ]
     );
     close(scores.ece, (0.0625 + 0.1875 + 0.4375) / 3.0, 1e-15);
-    // As many bins as there are by default, and one bin alone.
+    // As many bins as there are by default, and only one bin.
     assert_eq!(new(2).bins.len(), 15);
     let mut one = ClassMetrics::new(3, ClassOptions { bins: 1, auc: false }).unwrap();
     one.add(&[1.0, 2.0, 0.0, 2.0, 2.0, 0.0], p.as_ref(), None).unwrap();
@@ -282,7 +282,7 @@ fn refusals_leave_the_state_as_it_was() {
         assert_eq!(metrics, before);
     };
     for y in [3.0, -1.0, 0.5, f64::NAN, f64::INFINITY] {
-        let text = format!("the target {y} (row 2 of the block) is no class from 0 to 2");
+        let text = format!("the target {y} (row 2 of the block) is not a class from 0 to 2");
         fails(y, good.clone(), None, &text);
     }
     fails(0.0, vec![0.5, 0.25, 0.125], None, "(row 2 of the block) have the sum 0.875");

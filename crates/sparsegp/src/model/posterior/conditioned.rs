@@ -111,7 +111,8 @@ pub trait Conditional: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// What is known of these rows, of which the first are those that are kept, if that costs less than conditioning anew.
+    /// What is known of these rows, of which the first are those that are kept, if that costs less
+    /// than conditioning again.
     ///
     /// # Errors
     /// What conditioning gives.

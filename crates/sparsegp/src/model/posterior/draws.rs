@@ -76,7 +76,7 @@ impl Draws {
         Ok(Self { gaussian: Gaussian::new(model, q_mu, processes), draws })
     }
 
-    /// The moments alone.
+    /// Only the moments.
     pub(super) fn into_gaussian(self) -> Gaussian {
         self.gaussian
     }

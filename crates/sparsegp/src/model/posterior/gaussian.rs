@@ -129,7 +129,7 @@ impl Gaussian {
         self.processes.iter().try_for_each(|p| p.kernel.check(x))
     }
 
-    /// Means alone, B×L.
+    /// Only means, B×L.
     pub(super) fn means(&self, x: MatRef<f64>) -> Mat<f64> {
         let mut mean = self.start(x);
         for p in &*self.processes {

@@ -150,7 +150,7 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         }
     }
 
-    /// Its means alone, B×L.
+    /// Only its means, B×L.
     ///
     /// # Errors
     /// As for [`Law::components`].
@@ -203,7 +203,8 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         Err(self.refusal("a prediction of terms"))
     }
 
-    /// What components predict with, where that is a closed formula; `likelihood` is that of all which have none of their own.
+    /// What components predict with, where that is a closed formula; `likelihood` is that of all
+    /// which have no separate one.
     ///
     /// # Errors
     /// [`Error::Invalid`] where it is none.
@@ -265,7 +266,7 @@ pub(super) fn check_columns(x: MatRef<f64>, inputs: usize) -> Result<()> {
     })
 }
 
-/// Refuses what is known of some posteriors alone; of others the rest is.
+/// Refuses what is known only of some posteriors; of others the rest is.
 pub(super) fn refused(what: &str, of: &str, others: &str) -> Error {
     Error::Invalid(format!(
         "{what} is for {of}; {others} there are means, variances, quantiles, densities and draws"

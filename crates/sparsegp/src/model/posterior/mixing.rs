@@ -30,7 +30,7 @@ pub(super) fn mixed_matrices(
 }
 
 impl Gaussian {
-    /// Number of latent functions that have a q of their own: those that are mixed, else L.
+    /// Number of latent functions that have their own q: those that are mixed, else L.
     pub(super) fn unmixed(&self) -> usize {
         self.q_mu.ncols()
     }

@@ -191,7 +191,7 @@ impl Noisy {
             let own = column(x, d + at);
             if let Some(i) = own.iter().position(|e| !(*e >= 0.0 && e.is_finite())) {
                 return Err(Error::Invalid(format!(
-                    "the standard deviation {} of input {q} in row {i} (counted from 0) is no number of at least 0",
+                    "the standard deviation {} of input {q} in row {i} (counted from 0) is not a number of at least 0",
                     own[i]
                 )));
             }

@@ -67,7 +67,7 @@ impl Moments {
     }
 }
 
-/// Log densities: of every target alone, or of the targets of a row together.
+/// Log densities: of every target separately, or of the targets of a row together.
 struct Densities<'y> {
     y: MatRef<'y, f64>,
     together: bool,
@@ -107,7 +107,7 @@ impl<'y> Densities<'y> {
         }
     }
 
-    /// The averages; those of missing targets are no numbers.
+    /// The averages; those of missing targets are NaN.
     fn finish(self) -> Mat<f64> {
         let count = self.count.ln();
         let missing = |i: usize, p: usize| !self.together && self.y[(i, p)].is_nan();
@@ -243,7 +243,7 @@ impl Posterior {
     /// Probabilities of the classes, B×C, for one target column of classes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if targets are no classes, [`Error::Shape`] if the number of columns
+    /// [`Error::Invalid`] if targets are not classes, [`Error::Shape`] if the number of columns
     /// differs.
     pub fn predict_proba(&self, x: MatRef<f64>) -> Result<Mat<f64>> {
         let (Some(classes), 1) = (self.likelihood.classes(), self.outputs()) else {

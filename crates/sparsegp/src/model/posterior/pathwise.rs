@@ -11,9 +11,9 @@
 //!
 //! Linear terms of a kernel, Σ_q v_q x_q x′_q, add the exact draw Σ_q w_q x_q with w_q ~ N(0, v_q) to f₀.
 //!
-//! Frequencies are drawn anew for every function. Over many functions the covariance is then the
+//! Frequencies are drawn again for every function. Over many functions the covariance is then the
 //! posterior's whatever the number F of waves; a single function is one of a Gaussian process whose
-//! prior covariance is that of its own waves, off by O(1/√F).
+//! prior covariance is that of its waves, off by O(1/√F).
 
 use super::Posterior;
 use super::gaussian::Gaussian;

@@ -235,7 +235,7 @@ mod tests {
             let new = Mat::from_fn(1, 1, |_, _| 0.35);
             let z = draws(&model, 3, 30);
             let same = Posterior::of_draws(&model, Some(&x), z.clone()).unwrap();
-            // each with hyperparameters of its own
+            // each with its own hyperparameters
             let own: Vec<Vec<f64>> = (0..z.len())
                 .map(|s| {
                     let by = 1.0 + 0.01 * s as f64;
@@ -413,7 +413,7 @@ mod tests {
 
     /// Two clusters of draws, and a level between them, where one normal is far off.
     #[test]
-    fn a_mixture_of_clusters_is_no_normal() {
+    fn a_mixture_of_clusters_is_not_normal() {
         let model = model(likelihoods::parse("gaussian(variance=0.02)").unwrap(), None);
         let x = rows(&[0.0, 0.0, 0.0], 1.0).x;
         let posterior = Posterior::of_draws(&model, Some(&x), draws(&model, 3, 30)).unwrap();

@@ -134,7 +134,7 @@ mod tests {
             let apart = (&square - &covariance).norm_max();
             assert!(apart < 1e-13 * prior.max(1.0), "{apart:e}");
         }
-        // what is no covariance whatever the rounding
+        // not a covariance, whatever the rounding
         let wrong = Mat::from_fn(2, 2, |i, j| if i == j { 1.0 } else { 3.0 });
         assert!(roots_of(&[wrong], &[1.0]).unwrap_err().is_recoverable());
     }

@@ -18,7 +18,8 @@ use crate::variational::Variational;
 use rand::Rng;
 use rayon::prelude::*;
 
-/// Draws of the whitened variables with hyperparameters of their own, or Gaussian processes with these.
+/// Draws of the whitened variables with their own hyperparameters, or Gaussian processes with
+/// these.
 #[derive(Clone, Debug)]
 pub(super) struct Sampled {
     /// Moments of the same values in the coordinates of the model's own hyperparameters.

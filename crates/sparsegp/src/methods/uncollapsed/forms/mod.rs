@@ -188,7 +188,7 @@ pub(super) trait Form: Sync {
         0.0
     }
 
-    /// The same q(u) without the rows that its numbers are of; none where it stands alone already.
+    /// The same q(u) without the rows that its numbers are of; none where it needs no rows already.
     fn tied(&self, _step: &Step, _q: &Variational) -> Option<Variational> {
         None
     }
