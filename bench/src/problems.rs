@@ -446,7 +446,7 @@ fn weights_of(rows: usize, dice: &mut Dice) -> Vec<f64> {
     (0..rows).map(|_| weight()).collect()
 }
 
-/// A target as a table would hold it: shares that are not 0 or 1 for want of digits, positive numbers above 0.
+/// A target as a table would hold it: shares that are not 0 or 1 because digits are missing, positive numbers above 0.
 fn as_written(y: f64, likelihood: &str) -> f64 {
     match likelihood {
         "beta" => y.clamp(1e-9, 1.0 - 1e-9),

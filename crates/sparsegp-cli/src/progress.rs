@@ -1,4 +1,4 @@
-//! How training goes, on stderr: a bar for people who watch, a line now and then for logs.
+//! How training proceeds, on stderr: a bar for people who watch, a line now and then for logs.
 
 use crate::context::Context;
 use crate::format::{count, number, seconds};

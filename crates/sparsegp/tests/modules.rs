@@ -1,4 +1,8 @@
-//! No module uses one above it: the order of the modules of the crate, from the bottom up. No source is long.
+//! No module uses one above it: the order of the modules of the crate, from the bottom up. No source is long, and
+//! texts are plain English.
+
+#[path = "modules/words.rs"]
+mod words;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -49,11 +53,21 @@ const ORDER: &[&str] = &[
 ];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    sources_of(folder, &["rs"], found);
+}
+
+/// Adds the files in a folder whose names end so, but for what has been built or installed there.
+fn sources_of(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
+    let is_of = |path: &Path| {
+        path.extension().is_some_and(|own| endings.iter().any(|ending| own == *ending))
+    };
     for entry in std::fs::read_dir(folder).expect("a folder").map(|e| e.expect("an entry")) {
-        let path = entry.path();
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
         match path.is_dir() {
-            true => sources(&path, found),
-            false if path.extension().is_some_and(|e| e == "rs") => found.push(path),
+            true if name.starts_with('.') || name == "target" || name == "testdata" => {}
+            true => sources_of(&path, endings, found),
+            false if is_of(&path) => found.push(path),
             false => {}
         }
     }

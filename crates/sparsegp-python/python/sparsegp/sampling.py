@@ -29,7 +29,7 @@ from ._progress import Progress, watching
 
 __all__ = ["Samples", "sample"]
 
-# above it the core says of its own models, too, that chains have not mixed
+# above it the core, too, says of the models it samples that chains have not mixed
 _MIXED = 1.05
 _METHODS = ("nuts", "hmc", "elliptical", "metropolis")
 

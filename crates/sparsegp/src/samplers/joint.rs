@@ -76,7 +76,7 @@ pub(super) fn check(model: &Model) -> Result<()> {
     let invalid = |text: String| Err(Error::Invalid(text));
     if likelihood.as_gaussian().is_some() {
         return invalid(format!(
-            "`{}` is Gaussian as it is: no variables to add",
+            "`{}` is Gaussian already: there are no variables to add",
             likelihood.name()
         ));
     }

@@ -125,7 +125,7 @@ impl Table {
         Ok(selection.clone().columns(columns))
     }
 
-    /// Refuses a column that would be left out for want of a name; the first one is an index.
+    /// Refuses a column that would be left out because it has no name; the first one is an index.
     fn check_unnamed(&self, selection: &Selection) -> Result<()> {
         if selection.inputs.is_some() || selection.ignored.iter().any(String::is_empty) {
             return Ok(());
