@@ -39,8 +39,9 @@ impl Problem {
     }
 
     fn ours(&self, method: &str) -> (Model, InMemory) {
-        let mut kernel = parse("rbf", Inputs::unnamed(INPUTS)).expect("a kernel");
-        kernel.initialise(&[LENGTH; INPUTS], VARIANCE);
+        let lengths = [LENGTH; INPUTS].map(|length| length.to_string()).join(",");
+        let kernel = format!("rbf(variance={VARIANCE},lengthscales=[{lengths}])");
+        let kernel = parse(&kernel, Inputs::unnamed(INPUTS)).expect("a kernel");
         let mut model = Model {
             kernels: vec![kernel],
             mean: sparsegp::means::by_name("zero", INPUTS, 1).expect("a mean"),
