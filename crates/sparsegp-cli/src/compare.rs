@@ -131,7 +131,8 @@ pub fn run(args: &CompareArgs, context: &Context) -> Result<Reply> {
     Err(Fail::Part(format!("no model could be trained of {}", vain.join(", "))))
 }
 
-/// The column that divides the rows, where that makes it no input: labels of groups, and an order by text.
+/// Returns the column that divides the rows, where that makes it no input: labels of groups, and an
+/// order by text.
 fn no_input<'a>(args: &'a CompareArgs, protocol: &Protocol) -> Option<&'a String> {
     match protocol {
         Protocol::Groups(..) => args.group.as_ref(),
@@ -140,7 +141,7 @@ fn no_input<'a>(args: &'a CompareArgs, protocol: &Protocol) -> Option<&'a String
     }
 }
 
-/// Every combination of what was asked for; all ignore a column unless inputs are named.
+/// Returns every combination of what was asked for; all ignore a column unless inputs are named.
 fn choices(args: &CompareArgs, no_input: Option<&String>) -> Result<Vec<Choice>> {
     let inducing: Vec<String> = args.inducing.iter().map(usize::to_string).collect();
     let lists: [(&str, &[String]); 4] = [
@@ -215,14 +216,14 @@ pub fn with_remedy(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// What `fit` said of its options, as an error of ours.
+/// Returns what `fit` said of its options, as an error of ours.
 fn usage(error: clap::Error) -> Fail {
     let text = error.to_string();
     let first = text.lines().take_while(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");
     Fail::usage(format!("after `--`: {}", first.trim_start_matches("error: ")))
 }
 
-/// Options of `fit` that make no sense for many fits.
+/// Refuses options of `fit` that make no sense for many fits.
 fn check(fit: &FitArgs) -> Result<()> {
     let written = [("--output", fit.output.is_some()), ("--plot", fit.plot.is_some())];
     let written = written.into_iter().find(|(_, given)| *given).map(|(option, _)| option);
@@ -260,7 +261,7 @@ fn protocol(args: &CompareArgs, table: &data::Table) -> Result<Protocol> {
     })
 }
 
-/// `FILE:COLUMN`, or that of every column of a file.
+/// Returns `FILE:COLUMN`, or that of every column of a file.
 fn masks(spec: &str) -> Result<Vec<String>> {
     if !Path::new(spec).exists() {
         return Ok(vec![spec.into()]);
@@ -302,7 +303,7 @@ fn forget_peak_memory() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Peak of resident memory since then, in MB.
+/// Returns the peak of resident memory since then, in MB.
 fn peak_memory() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

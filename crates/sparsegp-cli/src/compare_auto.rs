@@ -33,7 +33,7 @@ pub fn completed(args: &CompareArgs, table: &Table) -> Result<CompareArgs> {
     Ok(own)
 }
 
-/// The likelihoods for a column of targets.
+/// Returns the likelihoods for a column of targets.
 fn likelihoods(args: &CompareArgs, table: &Table) -> Result<Vec<&'static str>> {
     let [target] = &args.target[..] else {
         return Ok(vec!["gaussian", "student-t", "heteroscedastic"]);

@@ -11,7 +11,7 @@ use sparsegp::atomic;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Mean and its standard error; that of one number is unknown.
+/// Returns the mean and its standard error; that of one number is unknown.
 fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -34,7 +34,8 @@ fn with_error((mean, error): (f64, Option<f64>)) -> String {
     }
 }
 
-/// How much more a choice has of the first score than the best one, on the folds that both have.
+/// Returns how much more a choice has of the first score than the best one, on the folds that both
+/// have.
 fn behind(runs: &[Run], own: usize, best: usize) -> (f64, Option<f64>) {
     let of = |choice: usize, fold: usize| {
         runs.iter().find(|r| r.choice == choice && r.fold == fold).map(|r| r.scores[0].1)
@@ -76,12 +77,12 @@ pub fn write_runs(path: &Path, choices: &[Choice], folds: &[Fold], runs: &[Run])
     Ok(atomic::write_atomically(path, text.as_bytes())?)
 }
 
-/// The trainings of one choice, on the divisions where they ended well.
+/// Returns the trainings of one choice, on the divisions where they ended well.
 fn of(runs: &[Run], choice: usize) -> Vec<&Run> {
     runs.iter().filter(|run| run.choice == choice).collect()
 }
 
-/// The choices, best first.
+/// Returns the choices, best first.
 fn ranked(choices: usize, runs: &[Run]) -> Vec<usize> {
     let first = |c: usize| {
         let values: Vec<f64> = of(runs, c).iter().map(|r| r.scores[0].1).collect();
@@ -95,8 +96,8 @@ fn ranked(choices: usize, runs: &[Run]) -> Vec<usize> {
     order
 }
 
-/// A choice in the table: its cells, and the same for machines. `apart` is what it is behind the best one, and whether it
-/// is that one.
+/// Returns a choice in the table: its cells, and the same for machines. `apart` is what it is
+/// behind the best one, and whether it is that one.
 fn line(
     choice: &Choice,
     own: &[&Run],
@@ -141,7 +142,7 @@ fn line(
     (cells, machine)
 }
 
-/// The table of the choices, best first.
+/// Returns the table of the choices, best first.
 pub fn reply(
     args: &CompareArgs,
     choices: &[Choice],

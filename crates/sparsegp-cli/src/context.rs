@@ -84,39 +84,39 @@ impl Context {
         Ok(Self { json: global.json, quiet, stop })
     }
 
-    /// Whether the user asked to stop.
+    /// Returns whether the user asked to stop.
     pub fn interrupted(&self) -> bool {
         self.stop.load(Ordering::SeqCst)
     }
 
-    /// An error if the user asked to stop.
+    /// Fails if the user asked to stop.
     pub fn check_stop(&self) -> Result<()> {
         if self.interrupted() { Err(Fail::Interrupted) } else { Ok(()) }
     }
 
-    /// Whether stdout is for machines.
+    /// Returns whether stdout is for machines.
     pub fn json(&self) -> bool {
         self.json
     }
 
-    /// The same without notes and progress.
+    /// Returns the same without notes and progress.
     pub fn silent(&self) -> Self {
         Self { json: self.json, quiet: true, stop: self.stop.clone() }
     }
 
-    /// Whether a person watches stderr.
+    /// Returns whether a person watches stderr.
     pub fn is_watched(&self) -> bool {
         !self.quiet && std::io::stderr().is_terminal()
     }
 
-    /// A line on stderr, unless quiet.
+    /// Prints a line on stderr, unless quiet.
     pub fn note(&self, text: &str) {
         if !self.quiet {
             let _ = writeln!(std::io::stderr(), "{}", shown(text));
         }
     }
 
-    /// Warnings on stderr, unless quiet.
+    /// Prints warnings on stderr, unless quiet.
     pub fn warn(&self, warnings: &[String]) {
         for warning in warnings {
             self.note(&format!("warning: {warning}"));

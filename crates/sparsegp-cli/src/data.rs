@@ -93,7 +93,7 @@ pub enum MissingInFit {
 }
 
 impl MissingInFit {
-    /// How missing inputs are filled, if they are.
+    /// Returns how missing inputs are filled, if they are.
     pub fn fill(self) -> Option<Fill> {
         match self {
             MissingInFit::Refuse | MissingInFit::Drop | MissingInFit::Keep => None,
@@ -143,7 +143,7 @@ pub struct Opened {
     pub filled: Vec<(String, usize)>,
 }
 
-/// An error of the library that does not name the file itself.
+/// Returns the failure for an error of the library that does not name the file itself.
 fn in_file(path: &Path, error: Error) -> Fail {
     match error {
         Error::Invalid(reason) => Error::File { path: path.into(), reason }.into(),
@@ -214,7 +214,7 @@ impl Opened {
         Ok(())
     }
 
-    /// Whether the numbers are too many to hold: more than 2 GB.
+    /// Returns whether the numbers are too many to hold: more than 2 GB.
     pub fn is_large(&self) -> Result<bool> {
         const MOST_BYTES: usize = 2_000_000_000;
         // A file below this size cannot hold so many numbers, unless gzip is very lucky.
@@ -232,7 +232,7 @@ impl Opened {
         Ok(rows.saturating_mul(columns) > MOST_BYTES / 8)
     }
 
-    /// All rows of this file take their labels from these classes.
+    /// Lets all rows of this file take their labels from these classes.
     pub fn know(&mut self, classes: Option<&Classes>) {
         let sets = [Some(&mut self.train), self.aside.as_mut(), self.test.as_mut()];
         for rows in sets.into_iter().flatten() {
@@ -240,7 +240,7 @@ impl Opened {
         }
     }
 
-    /// The training rows on the scale of a model, and how many were left out.
+    /// Returns the training rows on the scale of a model, and how many were left out.
     pub fn on_scale_of(&self, fitted: &Fitted) -> Result<(Dataset, usize)> {
         let scaling = Scaling::Given(fitted.scaler.clone());
         let (dataset, dropped) = if self.is_large()? {
@@ -255,8 +255,9 @@ impl Opened {
         Ok((dataset.map_err(|e| in_file(self.table.path(), e))?, dropped))
     }
 
-    /// The training rows, and how many rows of the file were left out. The other rows are checked too:
-    /// a bad cell should not be found after an hour of training. Without a purpose equal rows stay apart.
+    /// Returns the training rows, and how many rows of the file were left out. The other rows are
+    /// checked too: a bad cell should not be found after an hour of training. Without a purpose
+    /// equal rows stay apart.
     pub fn dataset(
         &mut self,
         scaling: Scaling,

@@ -111,7 +111,7 @@ pub struct EmbedArgs {
 /// Name of the annotation with how the cells were written.
 const READING: &str = "reading";
 
-/// The columns that are explained.
+/// Returns the columns that are explained.
 fn columns(args: &EmbedArgs, table: &Table, map: Option<&FittedGplvm>) -> Result<Vec<String>> {
     if let Some(map) = map {
         return Ok(map.names.clone());
@@ -137,7 +137,7 @@ fn columns(args: &EmbedArgs, table: &Table, map: Option<&FittedGplvm>) -> Result
     Ok(all.iter().filter(left).filter(|name| !index(name)).cloned().collect())
 }
 
-/// The rows: cells of the columns as targets, NaN where missing, and texts.
+/// Reads the rows: cells of the columns as targets, NaN where missing, and texts.
 fn read(args: &EmbedArgs, table: &Table, names: &[String]) -> Result<Loaded> {
     for name in names {
         if table.holds_labels(name)? {
@@ -263,7 +263,7 @@ impl Heads {
     }
 }
 
-/// Lines of CSV: texts of the columns that are passed through, then numbers.
+/// Returns the lines of CSV: texts of the columns that are passed through, then numbers.
 fn csv(
     ids: &[(String, &[String])],
     names: &[String],
@@ -407,7 +407,7 @@ pub fn run(args: &EmbedArgs, context: &Context) -> Result<Reply> {
     reply(args, &map, &embedding, (n, missing), spent, &relevance)
 }
 
-/// How the best training ended, in words.
+/// Returns how the best training ended, in words.
 fn ended(map: &FittedGplvm, args: &EmbedArgs) -> String {
     let most = match args.batches().filter(|own| own.rows < map.model.mean.matrix().nrows()) {
         _ if map.status.is_final() => return map.status.to_string(),
@@ -418,7 +418,7 @@ fn ended(map: &FittedGplvm, args: &EmbedArgs) -> String {
 }
 
 impl EmbedArgs {
-    /// Minibatches, if they are asked for.
+    /// Returns minibatches, if they are asked for.
     fn batches(&self) -> Option<GplvmBatches> {
         let default = GplvmBatches::default();
         let epochs = self.epochs.unwrap_or(default.epochs);

@@ -77,7 +77,7 @@ pub struct ExplainArgs {
 /// How large a correlation has to be for a warning.
 const CORRELATED: f64 = 0.7;
 
-/// The inputs of all rows.
+/// Returns the inputs of all rows.
 fn rows(args: &ExplainArgs, fitted: &Fitted, context: &Context) -> Result<Mat<f64>> {
     let table = args.table.open_for(&args.data, fitted)?;
     let selected = table.select(&fitted.selection_of_new())?.missing(args.missing.into());
@@ -100,7 +100,7 @@ fn rows(args: &ExplainArgs, fitted: &Fitted, context: &Context) -> Result<Mat<f6
     Ok(Mat::from_fn(rows, inputs, |i, q| values[i * inputs + q]))
 }
 
-/// Which columns have effects.
+/// Returns which columns have effects.
 fn chosen(args: &ExplainArgs, explainer: &Explainer<'_>) -> Result<Vec<usize>> {
     let columns = explainer.columns();
     if args.input.is_empty() {
@@ -184,7 +184,7 @@ fn share(own: &Share) -> String {
     }
 }
 
-/// Tables of shares, the largest first.
+/// Returns the tables of shares, the largest first.
 fn said(explainer: &Explainer<'_>, shares: &[Sensitivity]) -> String {
     let mut text = String::new();
     for (name, own) in explainer.responses().iter().zip(shares) {
@@ -217,7 +217,7 @@ fn said(explainer: &Explainer<'_>, shares: &[Sensitivity]) -> String {
     text
 }
 
-/// A value of a column, as tables have it.
+/// Returns a value of a column, as tables have it.
 fn value(explainer: &Explainer<'_>, curve: &Curve, k: usize) -> String {
     match explainer.columns()[curve.column].kind {
         Kind::Levels => curve.labels[k].clone(),
@@ -226,7 +226,7 @@ fn value(explainer: &Explainer<'_>, curve: &Curve, k: usize) -> String {
     }
 }
 
-/// The effects as CSV.
+/// Returns the effects as CSV.
 fn written(explainer: &Explainer<'_>, curves: &[Curve]) -> String {
     let mut text = "response,input,effect,value,mean,lower,upper\n".to_owned();
     for (c, response) in explainer.responses().iter().enumerate() {

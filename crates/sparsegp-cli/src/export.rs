@@ -52,7 +52,7 @@ pub struct ExportArgs {
     pub exact_inputs: bool,
 }
 
-/// The format that was asked for, or that the name of the file says.
+/// Returns the format that was asked for, or that the name of the file says.
 fn format(args: &ExportArgs) -> Result<Format> {
     let path = &args.output;
     args.format.or_else(|| Format::of_path(path)).ok_or_else(|| {

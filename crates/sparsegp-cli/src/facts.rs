@@ -13,7 +13,7 @@ use sparsegp::train::TrainReport;
 /// Classes whose labels are listed.
 const CLASSES: usize = 12;
 
-/// Method, columns, rows, training: one line each.
+/// Returns the method, columns, rows, training: one line each.
 pub fn summary(fitted: &Fitted) -> String {
     aligned(&facts(fitted))
 }
@@ -21,7 +21,7 @@ pub fn summary(fitted: &Fitted) -> String {
 /// A name and what stands behind it.
 type Fact<'a> = (&'a str, String);
 
-/// What is worth knowing about a model: names and values.
+/// Returns what is worth knowing about a model: names and values.
 pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
     let mut lines = of_model(fitted);
     if let (Some(report), Some(objective)) = (&fitted.report, fitted.objective()) {
@@ -43,7 +43,7 @@ pub fn facts(fitted: &Fitted) -> Vec<(String, String)> {
     lines.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// What was fitted to what.
+/// Returns what was fitted to what.
 fn of_model(fitted: &Fitted) -> Vec<Fact<'_>> {
     let model = &fitted.model;
     let name = model.method.name();
@@ -93,7 +93,7 @@ fn of_model(fitted: &Fitted) -> Vec<Fact<'_>> {
     lines
 }
 
-/// How the training went, and what it decided.
+/// Returns how the training went, and what it decided.
 fn of_training<'a>(fitted: &Fitted, report: &'a TrainReport, objective: f64) -> Vec<Fact<'a>> {
     let mut lines: Vec<Fact<'a>> = Vec::new();
     let value = number(objective, 7);
@@ -130,7 +130,7 @@ fn of_training<'a>(fitted: &Fitted, report: &'a TrainReport, objective: f64) -> 
     lines
 }
 
-/// How long a training was, and why it ended.
+/// Returns how long a training was, and why it ended.
 fn training_text(report: &TrainReport) -> String {
     format!(
         "{}, {}, {}; {}",
@@ -150,7 +150,7 @@ fn training_text(report: &TrainReport) -> String {
     )
 }
 
-/// What was chosen about the model on the way.
+/// Returns what was chosen about the model on the way.
 fn of_decisions(fitted: &Fitted, report: &TrainReport) -> Vec<Fact<'static>> {
     let mut lines = Vec::new();
     if let Some(choice) = &report.kernels {
@@ -179,7 +179,7 @@ fn of_decisions(fitted: &Fitted, report: &TrainReport) -> Vec<Fact<'static>> {
     lines
 }
 
-/// What chains say of themselves and of the hyperparameters.
+/// Returns what chains say of themselves and of the hyperparameters.
 fn of_chains(mixing: &Mixing) -> Vec<Fact<'_>> {
     let mut lines = Vec::new();
     lines.push((
@@ -207,7 +207,8 @@ fn of_chains(mixing: &Mixing) -> Vec<Fact<'_>> {
     lines
 }
 
-/// The assumed prior of lengthscales, if there is one. (That of the noise is so weak that its note is enough.)
+/// Returns the assumed prior of lengthscales, if there is one. (That of the noise is so weak that
+/// its note is enough.)
 fn assumed_prior(fitted: &Fitted) -> Option<String> {
     let params = fitted.model.params();
     let of_lengths = |param: &Param| param.assumed && param.role() == Role::Lengthscales;
@@ -221,7 +222,7 @@ fn assumed_prior(fitted: &Fitted) -> Option<String> {
     ))
 }
 
-/// The target columns, with the functions of them that are learnt.
+/// Returns the target columns, with the functions of them that are learnt.
 fn targets_text(fitted: &Fitted) -> String {
     let one = |(p, name): (usize, &String)| match fitted.scaler.transform(p) {
         Some(transform) => format!("{name} ({transform})"),
@@ -230,7 +231,7 @@ fn targets_text(fitted: &Fitted) -> String {
     fitted.target_names.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// The input columns, with what those are that hold no numbers.
+/// Returns the input columns, with what those are that hold no numbers.
 fn columns_text(columns: &[InputColumn]) -> String {
     let one = |column: &InputColumn| match &column.encoding {
         Encoding::Number => column.name.clone(),
@@ -255,19 +256,19 @@ fn columns_text(columns: &[InputColumn]) -> String {
     columns.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Categories as a person reads them.
+/// Returns categories as a person reads them.
 fn shown(all: &Categories) -> Vec<String> {
     (0..all.labels().len()).map(|code| all.shown(code).to_owned()).collect()
 }
 
-/// The first of some labels.
+/// Returns the first of some labels.
 fn listed(labels: &[String]) -> String {
     let shown = labels.iter().take(CLASSES).cloned().collect::<Vec<_>>().join(", ");
     let more = labels.len().saturating_sub(CLASSES);
     if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
-/// Widths of the layers of a deep model.
+/// Returns the widths of the layers of a deep model.
 fn layers(fitted: &Fitted) -> String {
     let hidden = &fitted.model.hidden;
     let mut widths = vec![count(fitted.input_names.len(), "input")];

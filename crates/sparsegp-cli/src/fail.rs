@@ -46,17 +46,17 @@ impl From<Error> for Fail {
 }
 
 impl Fail {
-    /// A failure of the command line.
+    /// Creates a failure of the command line.
     pub fn usage(text: impl Into<String>) -> Self {
         Fail::Usage(text.into())
     }
 
-    /// For an error about something that the command line gave.
+    /// Creates a failure for an error about something that the command line gave.
     pub fn of_usage(error: Error) -> Self {
         Fail::Usage(error.to_string())
     }
 
-    /// An error while writing our results.
+    /// Creates a failure for an error while writing our results.
     pub fn output(what: &str, error: &std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::BrokenPipe => Fail::Closed,

@@ -163,7 +163,8 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
     Ok(Learnt { fitted, opened, notes, dropped })
 }
 
-/// What to say where a target of two values is learnt as numbers; nobody looks through a table that is not in memory.
+/// Returns what to say where a target of two values is learnt as numbers; nobody looks through a
+/// table that is not in memory.
 fn two_values(dataset: &Dataset) -> Result<Option<String>> {
     let ([name], true) = (dataset.target_names.as_slice(), dataset.source.is_resident()) else {
         return Ok(None);
@@ -284,7 +285,7 @@ fn open(
     Ok((opened, early))
 }
 
-/// The likelihood, now that the classes are known.
+/// Returns the likelihood, now that the classes are known.
 fn likelihood(
     args: &FitArgs,
     from: Option<&Fitted>,

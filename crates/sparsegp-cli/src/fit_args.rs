@@ -154,22 +154,22 @@ pub struct FitArgs {
 }
 
 impl FitArgs {
-    /// Whether rows without a target stay.
+    /// Returns whether rows without a target stay.
     pub fn keeps_missing(&self) -> bool {
         self.missing == MissingInFit::Keep
     }
 
-    /// The file of checkpoints.
+    /// Returns the file of checkpoints.
     pub fn checkpoint(&self) -> Option<PathBuf> {
         self.settings.text("checkpoint").map(PathBuf::from)
     }
 
-    /// The method as it was asked for.
+    /// Returns the method as it was asked for.
     fn asked(&self) -> &str {
         self.settings.text("method").unwrap_or("auto")
     }
 
-    /// The method that was asked for, with its power or its layers.
+    /// Returns the method that was asked for, with its power or its layers.
     ///
     /// # Errors
     /// A sentence if the method has none.
@@ -201,7 +201,7 @@ impl FitArgs {
         }
     }
 
-    /// The first option given that is for a single training on all rows.
+    /// Returns the first option given that is for a single training on all rows.
     pub fn of_one_training(&self) -> Option<&'static str> {
         let given = [
             ("--split", self.split.is_some()),
@@ -213,7 +213,8 @@ impl FitArgs {
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// The selection with inputs, errors of inputs, weights and a further number of rows that are named.
+    /// Returns the selection with inputs, errors of inputs, weights and a further number of rows
+    /// that are named.
     pub fn named(&self, mut selection: Selection) -> Selection {
         if !self.features.is_empty() {
             selection = selection.inputs(&self.features);
@@ -230,7 +231,8 @@ impl FitArgs {
         selection
     }
 
-    /// The column of a further number, with the option that gave it and what likelihoods call it.
+    /// Returns the column of a further number, with the option that gave it and what likelihoods
+    /// call it.
     pub fn extra(&self) -> Option<(&'static str, &'static str, &String)> {
         [
             ("--exposure", "exposure", &self.exposure),

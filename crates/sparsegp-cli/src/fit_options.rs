@@ -25,7 +25,7 @@ pub struct Plan {
     pub reason: Option<String>,
 }
 
-/// Options that could be refused by their values, before any file is read.
+/// Checks options that could be refused by their values, before any file is read.
 pub fn check(args: &FitArgs, likelihood: &dyn Likelihood) -> Result<()> {
     let usage = |text: String| Err(Fail::usage(text));
     let name = likelihood.name();
@@ -54,7 +54,7 @@ pub fn check(args: &FitArgs, likelihood: &dyn Likelihood) -> Result<()> {
     Ok(())
 }
 
-/// Likelihoods that take an extra column of this kind.
+/// Returns likelihoods that take an extra column of this kind.
 pub fn takers(extra: &str) -> Vec<&'static str> {
     let takes = |name: &&str| {
         let built = sparsegp::fit::likelihood(Some(name), None);
@@ -76,7 +76,8 @@ pub fn check_kernels(args: &FitArgs, opened: &Opened) -> Result<()> {
     Ok(())
 }
 
-/// The method for the library, what it will turn out to be, and why where that is not clear.
+/// Returns the method for the library, what it will turn out to be, and why where that is not
+/// clear.
 fn method(
     args: &FitArgs,
     from: Option<&Fitted>,
@@ -134,7 +135,7 @@ fn method(
     Ok((asked, taken, None))
 }
 
-/// Options for the library.
+/// Returns options for the library.
 pub fn plan(
     args: &FitArgs,
     from: Option<&Fitted>,
@@ -221,7 +222,7 @@ fn selection(args: &FitArgs, dataset: &Dataset) -> Result<select::Selection> {
     }
 }
 
-/// Inducing points from a table, onto the model's scale.
+/// Brings the inducing points from a table onto the model's scale.
 fn given_points(args: &FitArgs, file: &str, dataset: &Dataset) -> Result<select::Selection> {
     let selection = Selection::all_inputs().columns(dataset.columns.clone());
     let mut x = args.table.open(Path::new(file))?.select(&selection)?.read_all()?.x;

@@ -52,7 +52,7 @@ impl Key {
         matches!(self, Key::Text(text) if !text.trim().is_empty())
     }
 
-    /// Of a cell of a column, read as these options say.
+    /// Creates the key of a cell of a column, read as these options say.
     pub fn of(cell: String, column: &str, options: &ReadOptions) -> Self {
         match options.number(cell.trim()) {
             Some(number) if !number.is_nan() => Key::Number(number),
@@ -62,7 +62,7 @@ impl Key {
 }
 
 impl Protocol {
-    /// In words.
+    /// Describes it in words.
     pub fn describe(&self) -> String {
         match self {
             Self::Folds(k) => format!("{k} random folds"),
@@ -81,7 +81,7 @@ impl Protocol {
         }
     }
 
-    /// The divisions of so many rows.
+    /// Returns the divisions of so many rows.
     pub fn folds(&self, rows: usize, seed: u64) -> Result<Vec<Fold>> {
         match self {
             Self::Folds(k) => {
@@ -124,8 +124,8 @@ impl Protocol {
     }
 }
 
-/// Times in the place of keys, and whether they are dates; none where some are neither numbers nor dates, or both are there. Empty
-/// cells have no time.
+/// Returns times in the place of keys, and whether they are dates; none where some are neither
+/// numbers nor dates, or both are there. Empty cells have no time.
 pub fn times(keys: &[Key]) -> Option<(Vec<f64>, bool)> {
     let dates = keys.iter().any(|key| matches!(key, Key::Date(_)));
     let time = |key: &Key| match key {
@@ -137,7 +137,7 @@ pub fn times(keys: &[Key]) -> Option<(Vec<f64>, bool)> {
     Some((keys.iter().map(time).collect::<Option<_>>()?, dates))
 }
 
-/// The divisions at cut-offs of a series of so many rows, the earliest first.
+/// Returns the divisions at cut-offs of a series of so many rows, the earliest first.
 pub fn at_cut_offs(cuts: &CutOffs, rows: usize) -> Vec<Fold> {
     let flags = |own: &[usize]| {
         let mut flags = vec![false; rows];
@@ -152,7 +152,7 @@ pub fn at_cut_offs(cuts: &CutOffs, rows: usize) -> Vec<Fold> {
     cuts.cuts.iter().enumerate().map(fold).collect()
 }
 
-/// The column of `FILE:COLUMN`.
+/// Returns the column of `FILE:COLUMN`.
 fn short(spec: &str) -> String {
     spec.rsplit_once(':').map_or(spec, |(_, column)| column).to_owned()
 }
@@ -184,7 +184,8 @@ fn enough(wanted: usize, there: usize, what: &str) -> Result<()> {
     )))
 }
 
-/// The fold of every row: groups, the largest first, go to the fold that has the fewest rows so far.
+/// Returns the fold of every row: groups, the largest first, go to the fold that has the fewest
+/// rows so far.
 fn whole_groups(labels: &[String], k: usize) -> Result<Vec<usize>> {
     let mut groups: Vec<(&str, usize)> = Vec::new();
     let mut place: HashMap<&str, usize> = HashMap::new();

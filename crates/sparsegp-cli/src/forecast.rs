@@ -70,7 +70,7 @@ pub struct ForecastArgs {
     pub table: TableArgs,
 }
 
-/// The name of the input that is time, and whether it is a date.
+/// Returns the name of the input that is time, and whether it is a date.
 fn time(fitted: &Fitted) -> Result<(String, bool)> {
     let [column] = &fitted.columns[..] else {
         let names: Vec<&str> = fitted.columns.iter().map(|own| own.name.as_str()).collect();
@@ -92,7 +92,7 @@ fn time(fitted: &Fitted) -> Result<(String, bool)> {
     }
 }
 
-/// The times in the table.
+/// Returns the times in the table.
 fn observed(args: &ForecastArgs, fitted: &Fitted, context: &Context) -> Result<Vec<f64>> {
     let table = args.table.open_for(&args.data, fitted)?;
     let rows = table.select(&fitted.selection_of_new())?.missing(Missing::Drop);
@@ -109,14 +109,15 @@ fn observed(args: &ForecastArgs, fitted: &Fitted, context: &Context) -> Result<V
     Ok(times)
 }
 
-/// The inputs that times become.
+/// Returns the inputs that times become.
 fn inputs(fitted: &Fitted, times: &[f64]) -> Mat<f64> {
     let rows: Vec<Vec<f64>> =
         times.iter().map(|time| fitted.columns[0].encoding.of_number(*time)).collect();
     Mat::from_fn(times.len(), fitted.input_names.len(), |i, q| rows[i][q])
 }
 
-/// What is taken for the further number of times that are to come, such as an exposure, in words.
+/// Returns what is taken for the further number of times that are to come, such as an exposure, in
+/// words.
 ///
 /// # Errors
 /// Where there is no default for it.
@@ -137,7 +138,8 @@ fn further(fitted: &Fitted) -> Result<Option<String>> {
     }
 }
 
-/// Times and values in one column each of the rows of a table, where it has targets; rates, where rows have exposures.
+/// Returns the times and values in one column each of the rows of a table, where it has targets;
+/// rates, where rows have exposures.
 fn rows(args: &ForecastArgs, fitted: &Fitted, context: &Context) -> Result<(Vec<f64>, Mat<f64>)> {
     let table = args.table.open_for(&args.data, fitted)?;
     let named = |name: &String| table.columns().contains(name);

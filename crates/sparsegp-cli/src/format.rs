@@ -2,7 +2,8 @@
 
 use sparsegp::error::escaped;
 
-/// A number with about `digits` significant digits: plain where that is readable, else scientific.
+/// Returns a number with about `digits` significant digits: plain where that is readable, else
+/// scientific.
 pub fn number(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".into();
@@ -20,7 +21,7 @@ pub fn number(value: f64, digits: usize) -> String {
     }
 }
 
-/// Numbers separated by spaces; a long list is abbreviated unless `full`.
+/// Returns numbers separated by spaces; a long list is abbreviated unless `full`.
 pub fn numbers(values: &[f64], full: bool) -> String {
     const SHOWN: usize = 6;
     let list = |values: &[f64]| values.iter().map(|v| number(*v, 4)).collect::<Vec<_>>().join("  ");
@@ -38,7 +39,7 @@ pub fn numbers(values: &[f64], full: bool) -> String {
     )
 }
 
-/// Seconds in words.
+/// Returns seconds in words.
 pub fn seconds(s: f64) -> String {
     // rounded first: there are no 60 seconds, and no 1000 milliseconds
     let whole = |unit: f64| (s / unit).round();
@@ -54,7 +55,7 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// Seconds since the beginning of 1970 as a date and a time of day (UTC).
+/// Returns seconds since the beginning of 1970 as a date and a time of day (UTC).
 pub fn moment(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     // days since 0000-03-01, of which 400 years have 146 097 (Hinnant, "chrono-compatible low-level date algorithms")
@@ -70,7 +71,7 @@ pub fn moment(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC")
 }
 
-/// `1 row`, `2 rows`; thousands set apart.
+/// Returns `1 row`, `2 rows`; thousands set apart.
 pub fn count(n: usize, what: &str) -> String {
     let digits = n.to_string();
     let mut text = String::new();
@@ -99,7 +100,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// With these columns.
+    /// Creates a table with these columns.
     pub fn new(header: &[(&str, Align)]) -> Self {
         let header = header.iter().map(|(name, align)| ((*name).to_owned(), *align)).collect();
         Self { header, rows: Vec::new() }
@@ -110,7 +111,7 @@ impl Table {
         self.rows.push(cells.iter().map(|cell| escaped(cell)).collect());
     }
 
-    /// The text, each line indented. A column that is empty in every row is left out.
+    /// Returns the text, each line indented. A column that is empty in every row is left out.
     pub fn render(&self, indent: usize) -> String {
         let width = |j: usize| {
             let cells = self.rows.iter().filter_map(|row| row.get(j));
@@ -146,7 +147,8 @@ impl Table {
 const NARROWEST: usize = 16;
 
 impl Table {
-    /// The text with the widest columns of text wrapped, so that lines have at most `width` characters where that is possible.
+    /// Returns the text with the widest columns of text wrapped, so that lines have at most `width`
+    /// characters where that is possible.
     pub fn render_within(&self, width: usize) -> String {
         let mut widths: Vec<usize> = (0..self.header.len())
             .map(|j| {
@@ -174,12 +176,12 @@ impl Table {
         narrow.render(0)
     }
 
-    /// Whether it has no rows.
+    /// Returns whether it has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The table in Markdown.
+    /// Returns the table in Markdown.
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<String>| {
             let escaped = cells.iter().map(|cell| cell.replace('|', "\\|")).collect::<Vec<_>>();
@@ -194,7 +196,7 @@ impl Table {
     }
 }
 
-/// The lines of a text of at most so many characters, broken at blanks.
+/// Returns the lines of a text of at most so many characters, broken at blanks.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut length = 0;

@@ -12,7 +12,7 @@ use sparsegp::fit::settings::{self, Kind, Setting, Trait};
 #[derive(Clone, Debug, Default)]
 pub struct Given(pub Map<String, Value>);
 
-/// What options need or exclude beside what methods have.
+/// Returns what options need or exclude beside what methods have.
 fn related(arg: Arg) -> Arg {
     match arg.get_id().as_str() {
         "checkpoint_every" => arg.requires("checkpoint"),
@@ -24,7 +24,7 @@ fn related(arg: Arg) -> Arg {
     }
 }
 
-/// The option of a setting.
+/// Returns the option of a setting.
 fn option(setting: &'static Setting) -> Arg {
     let kind = setting.kind;
     let arg = Arg::new(setting.name)
@@ -98,32 +98,32 @@ impl FromArgMatches for Given {
 }
 
 impl Given {
-    /// Whether a value was given.
+    /// Returns whether a value was given.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// A text.
+    /// Returns a text.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_str()
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     pub fn whole(&self, name: &str) -> Option<u64> {
         self.0.get(name)?.as_u64()
     }
 
-    /// A number.
+    /// Returns a number.
     pub fn number(&self, name: &str) -> Option<f64> {
         self.0.get(name)?.as_f64()
     }
 
-    /// The seed.
+    /// Returns the seed.
     pub fn seed(&self) -> u64 {
         self.whole("seed").unwrap_or_default()
     }
 
-    /// The first option given that needs something of the method.
+    /// Returns the first option given that needs something of the method.
     pub fn first(&self, need: Trait) -> Option<String> {
         let given = settings::all().filter(|own| self.has(own.name));
         given.filter(|own| own.needs.contains(&need)).map(Setting::option).next()

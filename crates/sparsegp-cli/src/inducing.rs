@@ -53,7 +53,7 @@ pub struct InducingArgs {
     pub table: TableArgs,
 }
 
-/// How well the inducing points stand for the training rows.
+/// Returns how well the inducing points stand for the training rows.
 pub fn judge(fitted: &Fitted, opened: &Opened, fraction: Option<f64>) -> Result<Quality> {
     let default = QualityOptions::default();
     let options = QualityOptions { fraction: fraction.unwrap_or(default.fraction), ..default };
@@ -61,7 +61,7 @@ pub fn judge(fitted: &Fitted, opened: &Opened, fraction: Option<f64>) -> Result<
     Ok(fitted.inducing_quality(&dataset, &Cpu::default(), &options)?)
 }
 
-/// Why a model cannot be judged.
+/// Returns why a model cannot be judged.
 pub fn cannot(fitted: &Fitted) -> Option<&'static str> {
     match (fitted.model.inducing.is_empty(), fitted.model.hidden.is_empty()) {
         (true, _) => Some("its method has no inducing points"),
@@ -72,7 +72,7 @@ pub fn cannot(fitted: &Fitted) -> Option<&'static str> {
     }
 }
 
-/// What a set explains, as a person reads it.
+/// Returns what a set explains, as a person reads it.
 fn explained_text(own: &Explained, fraction: f64) -> String {
     let mut lines: Vec<(&str, String)> = Vec::new();
     lines.push(("points", format!("{} for {}", own.points, count(own.rows, "row"))));
@@ -122,7 +122,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// What a person reads.
+/// Returns what a person reads.
 pub fn text(fitted: &Fitted, quality: &Quality, fraction: f64) -> String {
     let mut text = String::new();
     let names = latent_names(fitted);

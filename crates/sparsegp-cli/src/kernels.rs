@@ -26,7 +26,7 @@ A specification adds (+) and multiplies (*) kernels; brackets group, and values 
 ϱ² is Σ ((x − x′)/lengthscale)² over the input columns of the kernel. Columns of labels are not standardised.
 ";
 
-/// The kernels.
+/// Returns the kernels.
 pub fn table() -> Table {
     let mut table =
         Table::new(&[("kernel", Align::Left), ("what", Align::Left), ("also called", Align::Left)]);

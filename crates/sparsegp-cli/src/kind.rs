@@ -19,7 +19,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Of a model.
+    /// Returns the kind of a model.
     pub fn of(fitted: &Fitted) -> Self {
         match Self::of_likelihood(&*fitted.model.likelihood) {
             // what hidden layers, errors of inputs and functions of the targets make of it is not Gaussian
@@ -28,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// Of a likelihood.
+    /// Returns the kind of a likelihood.
     pub fn of_likelihood(likelihood: &dyn Likelihood) -> Self {
         match likelihood.classes() {
             _ if likelihood.as_gaussian().is_some() => Self::Gaussian,
@@ -39,7 +39,7 @@ impl Kind {
     }
 }
 
-/// The option that gives a likelihood's further number its column.
+/// Returns the option that gives a likelihood's further number its column.
 pub fn option_of(extra: &str) -> &'static str {
     match extra {
         "exposure" => "--exposure",
@@ -48,7 +48,7 @@ pub fn option_of(extra: &str) -> &'static str {
     }
 }
 
-/// Labels of the classes; their indices where the targets were never labels.
+/// Returns the labels of the classes; their indices where the targets were never labels.
 pub fn labels(fitted: &Fitted) -> Vec<String> {
     match (&fitted.classes, fitted.model.likelihood.classes()) {
         (Some(classes), _) => classes.labels().to_vec(),
@@ -79,12 +79,12 @@ pub fn with_extra(
     }
 }
 
-/// The model's inputs and targets in a table.
+/// Returns the model's inputs and targets in a table.
 pub fn with_targets(fitted: &Fitted) -> Selection {
     Selection { targets: fitted.target_names.clone(), ..fitted.selection() }
 }
 
-/// Whether some inputs are categories, between which there is nothing.
+/// Returns whether some inputs are categories, between which there is nothing.
 pub fn has_categories(fitted: &Fitted) -> bool {
     let labels = fitted.model.input_kernels().into_iter().any(|kernel| !kernel.labels().is_empty());
     let of =
@@ -92,7 +92,7 @@ pub fn has_categories(fitted: &Fitted) -> bool {
     labels || fitted.columns.iter().any(of)
 }
 
-/// The columns with which a model is judged: inputs, targets, further number.
+/// Returns the columns with which a model is judged: inputs, targets, further number.
 pub fn judged(fitted: &Fitted, table: &Table) -> (Selection, Option<String>) {
     let targets = fitted.target_names.clone();
     let mut selection = Selection { targets, ..fitted.selection_of_new() };
@@ -102,7 +102,7 @@ pub fn judged(fitted: &Fitted, table: &Table) -> (Selection, Option<String>) {
     with_extra(fitted, table, selection)
 }
 
-/// The same rows with the classes that the model knows.
+/// Returns the same rows with the classes that the model knows.
 pub fn with_classes(rows: Selected, classes: Option<&Classes>) -> Selected {
     match classes {
         Some(classes) => rows.classes(classes.clone()),

@@ -23,7 +23,8 @@ A specification is a name with what should not be left to the data:
                                    JSON: values may be frozen or have a prior
 ";
 
-/// The likelihood of an entry, with two classes or as its description writes it where a name does not suffice.
+/// Returns the likelihood of an entry, with two classes or as its description writes it where a
+/// name does not suffice.
 fn built(entry: &Entry) -> Option<Box<dyn Likelihood>> {
     let spec = || entry.about.rsplit(": ").next().filter(|spec| spec.starts_with(entry.name));
     likelihood(Some(entry.name), None)
@@ -33,7 +34,7 @@ fn built(entry: &Entry) -> Option<Box<dyn Likelihood>> {
         .filter(|built| built.name() == entry.name)
 }
 
-/// The option without which a likelihood has no local variables.
+/// Returns the option without which a likelihood has no local variables.
 fn option(entry: &Entry) -> Option<String> {
     let own = built(entry)?;
     if !entry.augmented || own.augmented().is_some() {
@@ -45,7 +46,7 @@ fn option(entry: &Entry) -> Option<String> {
         .find(|spec| likelihood(Some(spec), None).is_ok_and(|l| l.augmented().is_some()))
 }
 
-/// Likelihoods that the same methods serve, with the names of the methods.
+/// Returns likelihoods that the same methods serve, with the names of the methods.
 pub fn served() -> Vec<(Vec<String>, String)> {
     let mut groups: Vec<(Vec<String>, String)> = Vec::new();
     let mut add = |name: String, own: &dyn Likelihood| {
@@ -68,7 +69,7 @@ pub fn served() -> Vec<(Vec<String>, String)> {
     groups
 }
 
-/// The likelihoods.
+/// Returns the likelihoods.
 pub fn table() -> Table {
     let mut table =
         Table::new(&[("likelihood", Align::Left), ("targets", Align::Left), ("what", Align::Left)]);
@@ -78,7 +79,7 @@ pub fn table() -> Table {
     table
 }
 
-/// Options that give a column, and the likelihoods that take it.
+/// Returns options that give a column, and the likelihoods that take it.
 pub fn columns() -> [(&'static str, String); 3] {
     ["exposure", "trials", "variance"].map(|extra| (option_of(extra), takers(extra).join(", ")))
 }

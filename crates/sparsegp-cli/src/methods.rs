@@ -8,7 +8,7 @@ use sparsegp::methods::{Entry, REGISTRY};
 /// Widest line.
 const WIDTH: usize = 100;
 
-/// The methods with their costs and sources.
+/// Returns the methods with their costs and sources.
 pub fn table(of: impl Fn(&Entry) -> String, aliases: bool) -> Table {
     let mut table = Table::new(&[
         ("method", Align::Left),
@@ -25,12 +25,12 @@ pub fn table(of: impl Fn(&Entry) -> String, aliases: bool) -> Table {
     table
 }
 
-/// Names of the methods of a kind, separated by commas.
+/// Returns the names of the methods of a kind, separated by commas.
 pub fn names(of: impl Fn(&Entry) -> bool) -> String {
     REGISTRY.iter().filter(|e| of(e)).map(|e| e.name).collect::<Vec<_>>().join(", ")
 }
 
-/// What is to be known beside the table: paragraphs.
+/// Returns what is to be known beside the table: paragraphs.
 pub fn notes() -> Vec<String> {
     vec![
         "N rows, M inducing points, B rows of a minibatch; memory is apart from the data. At the same parameters and inducing \

@@ -18,7 +18,7 @@ pub struct NoisyArgs {
 }
 
 impl NoisyArgs {
-    /// The model for tables with these columns.
+    /// Returns the model for tables with these columns.
     ///
     /// # Errors
     /// As for [`Fitted::with_input_deviations_of`].

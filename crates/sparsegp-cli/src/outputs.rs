@@ -30,7 +30,7 @@ pub fn refuse_both_on_stdout(output: Option<&Path>, json: bool, what: &str) -> R
     }
 }
 
-/// Where a path leads; a file that is not there yet, by its folder.
+/// Returns where a path leads; a file that is not there yet, by its folder.
 fn place(path: &Path) -> PathBuf {
     let there = || {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -40,7 +40,7 @@ fn place(path: &Path) -> PathBuf {
     path.canonicalize().ok().or_else(there).unwrap_or_else(|| path.to_path_buf())
 }
 
-/// Whether a name ends in this extension, in whatever case.
+/// Returns whether a name ends in this extension, in whatever case.
 pub fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|e| e.eq_ignore_ascii_case(extension))
 }

@@ -58,7 +58,7 @@ white-space:nowrap}td{vertical-align:top;padding:.15em 0;overflow-wrap:anywhere}
 pre{background:#f5f6f8;padding:1em;overflow-x:auto;font-size:13px;line-height:1.45}
 svg{max-width:100%;height:auto}p.note{color:#8a4b00}footer{color:#777;margin-top:3em;font-size:13px}";
 
-/// Text as HTML has it.
+/// Returns the text as HTML has it.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -74,7 +74,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// Names and values as a table whose long lines wrap.
+/// Returns the names and values as a table whose long lines wrap.
 fn table_of(facts: &[(String, String)]) -> String {
     let row = |(name, value): &(String, String)| {
         format!("<tr><th>{}</th><td>{}</td></tr>\n", escaped(name), escaped(value))
@@ -82,7 +82,7 @@ fn table_of(facts: &[(String, String)]) -> String {
     format!("<table>\n{}</table>", facts.iter().map(row).collect::<String>())
 }
 
-/// What the scores of a kind of model mean.
+/// Returns what the scores of a kind of model mean.
 fn meaning(kind: Kind) -> &'static str {
     match kind {
         Kind::Classes => {
@@ -104,7 +104,7 @@ fn meaning(kind: Kind) -> &'static str {
     }
 }
 
-/// The page: facts, scores, pictures (SVG), parameters.
+/// Returns the page: facts, scores, pictures (SVG), parameters.
 fn page(
     fitted: &Fitted,
     facts: &[(String, String)],
@@ -143,7 +143,7 @@ fn page(
     html
 }
 
-/// All pictures that there are of a model.
+/// Returns all pictures that there are of a model.
 fn pictures(
     fitted: &Fitted,
     opened: &Opened,
@@ -238,7 +238,8 @@ fn judge(fitted: &Fitted, opened: &Opened, known: Rows, context: &Context) -> Re
     Ok(Judged { train, test, table, sentence })
 }
 
-/// How well inducing points stand for the rows, as text and picture, of a model that has any.
+/// Returns how well inducing points stand for the rows, as text and picture, of a model that has
+/// any.
 fn inducing_part(
     fitted: &Fitted,
     opened: &Opened,

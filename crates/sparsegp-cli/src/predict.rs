@@ -106,7 +106,7 @@ impl Precision {
 /// Rows of the table that are looked at before predictions in mixed precision.
 const SOME: usize = 1000;
 
-/// Some rows of all parts of a table, by one pass over it.
+/// Reads some rows of all parts of a table, by one pass over it.
 fn some_rows(rows: &Selected, context: &Context) -> Result<Mat<f64>> {
     let (mut kept, mut step, mut next) = (Vec::new(), 1, 0);
     let mut inputs = 0;
@@ -153,7 +153,8 @@ impl Gaps {
         Ok(Self { ids, empty: ",".repeat(commas) + "\n", rows, next: 0 })
     }
 
-    /// The lines of rows before this one that have not been written, and how many there are.
+    /// Returns the lines of rows before this one that have not been written, and how many there
+    /// are.
     fn before(&mut self, row: usize) -> (String, usize) {
         let (mut text, missing) = (String::new(), row.saturating_sub(self.next));
         for gap in self.next..row {
@@ -166,7 +167,8 @@ impl Gaps {
     }
 }
 
-/// The model that predicts these rows in a precision, and the one that it is; a warning says why that is another.
+/// Returns the model that predicts these rows in a precision, and the one that it is; a warning
+/// says why that is another.
 fn in_precision(
     asked: Precision,
     fitted: Fitted,
@@ -187,7 +189,7 @@ fn in_precision(
     Ok((fitted, if reason.is_none() { asked } else { Precision::Double }))
 }
 
-/// The model, as it reads new rows.
+/// Returns the model, as it reads new rows.
 fn loaded(args: &PredictArgs) -> Result<Fitted> {
     let mut fitted = args.noisy.of(io::load(&args.model)?)?;
     fitted.unknown = args.unknown.into();

@@ -11,7 +11,7 @@ use sparsegp::linalg::Mat;
 use sparsegp::metrics::standard_normal_quantile;
 use std::path::Path;
 
-/// A field of CSV, quoted if need be.
+/// Returns a field of CSV, quoted if need be.
 pub fn field(text: &str) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -35,7 +35,7 @@ pub struct FormArgs {
 }
 
 impl FormArgs {
-    /// The form of a model's predictions after the columns `ids`.
+    /// Returns the form of a model's predictions after the columns `ids`.
     ///
     /// # Errors
     /// As for [`Form::with_terms`], where terms are asked for.
@@ -55,7 +55,7 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// As a field of CSV.
+    /// Returns it as a field of CSV.
     fn field(&self) -> String {
         match self {
             Self::Text(text) => field(text),
@@ -88,7 +88,8 @@ pub struct Form {
 }
 
 impl Form {
-    /// For the columns `ids` of the table, then mean, deviation and quantiles, or label and probabilities.
+    /// Creates the form for the columns `ids` of the table, then mean, deviation and quantiles, or
+    /// label and probabilities.
     pub fn new(fitted: &Fitted, of: Of, ids: &[String], quantiles: &[f64]) -> Self {
         let kind = Kind::of(fitted);
         let latent = of == Of::Latent;
@@ -105,7 +106,7 @@ impl Form {
         Self { of, kind, parts, ids, terms: Vec::new(), centred: false, quantiles, widths }
     }
 
-    /// With mean and deviation of the terms of the latent functions.
+    /// Adds mean and deviation of the terms of the latent functions.
     ///
     /// # Errors
     /// If there are none for this model.
@@ -125,7 +126,7 @@ impl Form {
         Ok(Self { terms, centred, ..self })
     }
 
-    /// Names of the columns beside those that are passed through.
+    /// Returns the names of the columns beside those that are passed through.
     pub fn names(&self) -> Vec<String> {
         let mut names = Vec::new();
         for part in &self.parts {
@@ -146,7 +147,7 @@ impl Form {
         names
     }
 
-    /// The line of names.
+    /// Returns the line of names.
     ///
     /// # Errors
     /// If a column that is passed through has the name of a prediction.
@@ -161,7 +162,7 @@ impl Form {
         Ok(all.join(",") + "\n")
     }
 
-    /// Number of columns beside those that are passed through.
+    /// Returns the number of columns beside those that are passed through.
     pub fn width(&self) -> usize {
         let one = |part: &Part| match part {
             Part::Number(..) => 2 + self.quantiles.len(),
@@ -170,7 +171,7 @@ impl Form {
         self.parts.iter().map(one).sum::<usize>() + 2 * self.terms.len()
     }
 
-    /// The lines for a block, one for each row.
+    /// Returns the lines for a block, one for each row.
     pub fn lines(&self, path: &Path, fitted: &Fitted, block: &Block) -> Result<Vec<String>> {
         let rows = self.cells(&path.display().to_string(), fitted, block)?;
         let line = |(i, cells): (usize, Vec<Cell>)| {
@@ -180,7 +181,8 @@ impl Form {
         Ok(rows.into_iter().enumerate().map(line).collect())
     }
 
-    /// The cells of a block, row by row, without those that are passed through; `source` is where its rows come from.
+    /// Returns the cells of a block, row by row, without those that are passed through; `source` is
+    /// where its rows come from.
     ///
     /// # Errors
     /// If a prediction is not a number, with its row.
@@ -205,7 +207,7 @@ impl Form {
         Ok(rows)
     }
 
-    /// The most probable class and the probabilities of all.
+    /// Returns the most probable class and the probabilities of all.
     fn classes(
         &self,
         labels: &[String],
@@ -228,7 +230,7 @@ impl Form {
         Ok(rows)
     }
 
-    /// Means, deviations and quantiles.
+    /// Returns means, deviations and quantiles.
     fn numbers(&self, source: &str, fitted: &Fitted, block: &Block) -> Result<Vec<Vec<Cell>>> {
         // draws are a mixture, and so are paths through hidden layers and errors of inputs
         let one = fitted.posterior.components_count() == 1;

@@ -76,7 +76,7 @@ struct Batches {
 }
 
 impl<'a> Progress<'a> {
-    /// For at most `most` iterations.
+    /// Shows the progress of at most `most` iterations.
     pub fn new(context: &'a Context, most: usize, offset: f64) -> Self {
         let bar = context.is_watched().then(|| {
             let bar = ProgressBar::with_draw_target(
@@ -100,14 +100,14 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// With a limit of time, in seconds from now.
+    /// Sets a limit of time, in seconds from now.
     pub fn limited(mut self, seconds: Option<f64>) -> Self {
         let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         self.deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         self
     }
 
-    /// For so many epochs of minibatches.
+    /// Shows the progress of so many epochs of minibatches.
     pub fn of_batches(
         context: &'a Context,
         epochs: usize,
@@ -121,7 +121,7 @@ impl<'a> Progress<'a> {
         progress
     }
 
-    /// After a minibatch.
+    /// Shows the progress after a minibatch.
     fn show_batch(&mut self, epoch: usize, batch: usize, per_epoch: usize, objective: f64) {
         let deadline = self.deadline;
         let Some(of) = &mut self.batches else { return };
@@ -166,7 +166,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Before the iterations begin.
+    /// Shows a text before the iterations begin.
     fn announce(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.set_message(text.to_owned()),
@@ -174,7 +174,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// After an iteration.
+    /// Shows the progress after an iteration.
     fn show(&mut self, point: &TracePoint) {
         let rate = point.iteration as f64 / point.seconds.max(1e-9);
         let left = self.most.saturating_sub(point.iteration) as f64 / rate.max(1e-9);

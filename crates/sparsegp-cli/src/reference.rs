@@ -29,7 +29,7 @@ pub fn run(args: &ReferenceArgs) -> Result<Reply> {
     Ok(Reply { text, json: json!({ "command": "reference", "files": files }), is_result: false })
 }
 
-/// The pages by file name.
+/// Returns the pages by file name.
 fn pages() -> [(&'static str, String); 4] {
     let title = |title: &str, about: &str| {
         format!(
@@ -70,7 +70,7 @@ fn pages() -> [(&'static str, String); 4] {
     ]
 }
 
-/// Lines that explain specifications, as a block.
+/// Returns lines that explain specifications, as a block.
 fn language(text: &str) -> String {
     let (first, rest) = text.trim().split_once('\n').unwrap_or((text.trim(), ""));
     let (examples, last) = match rest.rsplit_once("\n\n") {
@@ -132,7 +132,7 @@ fn options() -> String {
     text
 }
 
-/// Arguments of a command.
+/// Returns the arguments of a command.
 fn listed(command: &Command, wanted: impl Fn(&clap::Arg) -> bool) -> Table {
     let mut table = Table::new(&[
         ("option", Align::Left),

@@ -22,7 +22,7 @@ pub enum Rows {
 }
 
 impl Rows {
-    /// What the rows are called that a model is judged by, where some are apart.
+    /// Returns what the rows are called that a model is judged by, where some are apart.
     pub fn tested(self) -> &'static str {
         match self {
             Self::Unseen(all, added) if all == added => "added",
@@ -32,7 +32,7 @@ impl Rows {
         }
     }
 
-    /// What the other rows are called.
+    /// Returns what the other rows are called.
     pub fn others(self) -> &'static str {
         match self {
             Self::Masked | Self::Unseen(..) | Self::Learnt => "train",

@@ -13,7 +13,8 @@ use std::fmt::Write;
 /// Vectors up to this length get a line per number.
 const LINES: usize = 12;
 
-/// Names of the latent functions: the target's where it has one, else with the class or the number.
+/// Returns the names of the latent functions: the target's where it has one, else with the class or
+/// the number.
 pub fn latent_names(fitted: &Fitted) -> Vec<String> {
     let k = fitted.model.likelihood.latents();
     if k == 1 {
@@ -31,7 +32,7 @@ pub fn latent_names(fitted: &Fitted) -> Vec<String> {
         .collect()
 }
 
-/// What each number of a parameter belongs to: an input column or a latent function.
+/// Returns what each number of a parameter belongs to: an input column or a latent function.
 fn owners(fitted: &Fitted) -> Vec<Vec<Option<String>>> {
     // of a deep model only the first layer sees the inputs
     let first = if fitted.model.hidden.is_empty() { "kernel" } else { "layers[0].kernel" };
@@ -60,7 +61,7 @@ fn owners(fitted: &Fitted) -> Vec<Vec<Option<String>>> {
         .collect()
 }
 
-/// The table of parameters: values on the model's scale and in the data's units.
+/// Returns the table of parameters: values on the model's scale and in the data's units.
 pub fn parameters_table(fitted: &Fitted, full: bool) -> String {
     let mut table = Table::new(&[
         ("parameter", Align::Left),
@@ -130,7 +131,7 @@ fn notes(row: &ParameterRow) -> String {
     frozen.into_iter().chain(prior).collect::<Vec<_>>().join(", ")
 }
 
-/// A prior in words: its name, and the values of what it has.
+/// Returns a prior in words: its name, and the values of what it has.
 fn prior_text(prior: Prior) -> String {
     let json = serde_json::to_value(prior).unwrap_or_default();
     let entries = json.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
@@ -141,7 +142,7 @@ fn prior_text(prior: Prior) -> String {
     format!("prior {name} ({})", values.join(", "))
 }
 
-/// The inducing points in the data's units, a line each.
+/// Returns the inducing points in the data's units, a line each.
 pub fn inducing_table(fitted: &Fitted) -> Option<String> {
     let points = fitted.inducing_points().ok().flatten()?;
     let mut header = vec![("#", Align::Right)];
@@ -155,7 +156,7 @@ pub fn inducing_table(fitted: &Fitted) -> Option<String> {
     Some(table.render(2))
 }
 
-/// What the objective of a model is.
+/// Returns what the objective of a model is.
 pub fn objective_name(fitted: &Fitted) -> &'static str {
     let asked = |param: &Param| param.prior.is_some() && !param.assumed;
     let priors = fitted.model.params().iter().any(|(_, param)| asked(param));
@@ -176,7 +177,7 @@ pub fn objective_name(fitted: &Fitted) -> &'static str {
     }
 }
 
-/// Facts with their names, one line each.
+/// Returns facts with their names, one line each.
 pub fn aligned(facts: &[(String, String)]) -> String {
     let mut text = String::new();
     let width = facts.iter().map(|(name, _)| name.len()).fold(10, usize::max);
@@ -188,7 +189,7 @@ pub fn aligned(facts: &[(String, String)]) -> String {
     text
 }
 
-/// By which program a model was made, when, and from which seed.
+/// Says by which program a model was made, when, and from which seed.
 pub fn origin(fitted: &Fitted) -> [(String, String); 2] {
     let at = fitted.made.at.map_or_else(|| "at a time that is not known".into(), moment);
     [
@@ -197,14 +198,14 @@ pub fn origin(fitted: &Fitted) -> [(String, String); 2] {
     ]
 }
 
-/// Epochs, if it was a training by minibatches: its trace has a point per epoch.
+/// Returns the epochs, if it was a training by minibatches: its trace has a point per epoch.
 pub fn epochs(report: &TrainReport) -> Option<usize> {
     let last = report.trace.last()?;
     (last.iteration < report.iterations || report.stopped.contains("epoch"))
         .then_some(last.iteration)
 }
 
-/// A likelihood's name with what was chosen about it by words, such as its link.
+/// Returns a likelihood's name with what was chosen about it by words, such as its link.
 pub fn likelihood_name(json: &Value) -> String {
     let entries = json.as_object().into_iter().flatten().filter(|(name, _)| *name != "type");
     let chosen = entries.filter_map(|(name, value)| Some(format!("{name}={}", value.as_str()?)));
@@ -213,7 +214,8 @@ pub fn likelihood_name(json: &Value) -> String {
     if chosen.is_empty() { name.to_owned() } else { format!("{name}({chosen})") }
 }
 
-/// The kernel of all latent functions, or those of each; of a deep model that of its layers.
+/// Returns the kernel of all latent functions, or those of each; of a deep model that of its
+/// layers.
 pub fn kernel_names(fitted: &Fitted) -> String {
     let kernels = fitted.model.input_kernels().into_iter();
     let names: Vec<String> = kernels.map(|kernel| kernel_name(&kernel.to_json())).collect();
@@ -225,7 +227,7 @@ pub fn kernel_names(fitted: &Fitted) -> String {
     }
 }
 
-/// A kernel's structure as a specification without its values.
+/// Returns a kernel's structure as a specification without its values.
 pub fn kernel_name(json: &Value) -> String {
     let name = json["type"].as_str().unwrap_or("?").to_owned();
     let join = |sign: &str, brackets: bool| {
@@ -249,7 +251,7 @@ pub fn kernel_name(json: &Value) -> String {
     }
 }
 
-/// A model for machines.
+/// Returns a model for machines.
 pub fn model_json(fitted: &Fitted) -> Value {
     let training = fitted.report.as_ref().map(|r| {
         json!({

@@ -149,7 +149,7 @@ pub fn run(args: &SampleArgs, context: &Context) -> Result<Reply> {
     Ok(Reply { text, json, is_result: false })
 }
 
-/// The line of names.
+/// Returns the line of names.
 fn header(args: &SampleArgs, names: &[String]) -> Result<String> {
     let single = names.len() == 1;
     let of = |name: &String| {
@@ -166,7 +166,7 @@ fn header(args: &SampleArgs, names: &[String]) -> Result<String> {
     Ok(all.join(",") + "\n")
 }
 
-/// A value as it is written: a class by its label.
+/// Returns a value as it is written: a class by its label.
 fn written(value: f64, classes: Option<&[String]>) -> String {
     match classes.and_then(|labels| labels.get(value as usize)) {
         Some(label) => field(label),

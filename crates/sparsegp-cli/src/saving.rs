@@ -10,7 +10,7 @@ pub fn save(fitted: &Fitted, path: &Path) -> Result<(), Fail> {
     save_with(path, &|path| io::save(fitted, path))
 }
 
-/// The same for whatever writes a model to a path.
+/// Does the same for whatever writes a model to a path.
 pub fn save_with(path: &Path, write: &dyn Fn(&Path) -> sparsegp::Result<()>) -> Result<(), Fail> {
     let Err(error) = write(path) else { return Ok(()) };
     let mut others = Vec::new();
@@ -29,7 +29,7 @@ pub fn save_with(path: &Path, write: &dyn Fn(&Path) -> sparsegp::Result<()>) -> 
     Err(Fail::Part(format!("{error}; nor could it be written elsewhere: {}", others.join("; "))))
 }
 
-/// A name in a folder that nobody else has.
+/// Returns a name in a folder that nobody else has.
 fn elsewhere(folder: &Path, path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let process = std::process::id();

@@ -102,7 +102,7 @@ pub enum Score {
 }
 
 impl Score {
-    /// Targets that were scored.
+    /// Returns the number of targets that were scored.
     pub fn rows(&self) -> u64 {
         match self {
             Self::Gaussian(s) => s.rows,
@@ -140,7 +140,7 @@ pub enum Running {
 }
 
 impl Running {
-    /// Of nothing so far.
+    /// Creates the scores of nothing so far.
     pub fn new(fitted: &Fitted) -> Result<Self> {
         let targets = fitted.target_names.len();
         Ok(match Kind::of(fitted) {
@@ -157,7 +157,8 @@ impl Running {
         })
     }
 
-    /// Of predictions of several models of this kind, of which none is compared with a trivial one.
+    /// Creates the scores of predictions of several models of this kind, of which none is compared
+    /// with a trivial one.
     pub fn pooled(fitted: &Fitted) -> Result<Self> {
         Ok(match Self::new(fitted)? {
             Self::Gaussian(_) => Self::Gaussian(Metrics::new(fitted.target_names.len())),
@@ -198,14 +199,15 @@ impl Running {
         Ok(loss)
     }
 
-    /// Scores of all targets together and of each by its name; of rows beside so many that were left out.
+    /// Returns the scores of all targets together and of each by its name; of rows beside so many
+    /// that were left out.
     pub fn all(&self, fitted: &Fitted, dropped: usize) -> Result<AllScores> {
         let (overall, each) = self.finish()?;
         let targets = fitted.target_names.iter().cloned().zip(each).collect();
         Ok(AllScores { overall, targets, dropped })
     }
 
-    /// Scores of all targets together, and of each.
+    /// Returns the scores of all targets together, and of each.
     pub fn finish(&self) -> Result<(Score, Vec<Score>)> {
         Ok(match self {
             Self::Gaussian(metrics) => {
@@ -253,7 +255,7 @@ fn each(
     Ok(())
 }
 
-/// The rows of a block that have all their targets.
+/// Returns the rows of a block that have all their targets.
 pub fn complete(block: Block) -> Block {
     let n = block.rows.len();
     let has = |i: &usize| (0..block.y.ncols()).all(|p| !block.y[(*i, p)].is_nan());
@@ -261,7 +263,7 @@ pub fn complete(block: Block) -> Block {
     if kept.len() == n { block } else { picked(&block, &kept) }
 }
 
-/// Some rows of a block, without texts that are passed through.
+/// Picks some rows of a block, without texts that are passed through.
 pub fn picked(block: &Block, kept: &[usize]) -> Block {
     let pick = |a: &Mat<f64>| Mat::from_fn(kept.len(), a.ncols(), |i, j| a[(kept[i], j)]);
     let part = |values: &[f64]| match values {
@@ -352,7 +354,7 @@ fn check_plot(args: &ScoreArgs, fitted: &Fitted) -> Result<()> {
     Ok(())
 }
 
-/// The rows to score, and what is known of them.
+/// Returns the rows to score, and what is known of them.
 fn rows_to_score(args: &ScoreArgs, fitted: &Fitted, context: &Context) -> Result<(Selected, Rows)> {
     let table = args.table.open_for(&args.data, fitted)?;
     let (mut selection, note) = kind::judged(fitted, &table);
@@ -380,7 +382,8 @@ fn rows_to_score(args: &ScoreArgs, fitted: &Fitted, context: &Context) -> Result
     Ok((rows, known))
 }
 
-/// What to say below the scores of rows that the model has learnt from, or of those that it has not.
+/// Returns what to say below the scores of rows that the model has learnt from, or of those that it
+/// has not.
 fn remark(args: &ScoreArgs, fitted: &Fitted, known: Rows) -> String {
     match (known, args.on) {
         _ if args.leave_one_out => String::new(),

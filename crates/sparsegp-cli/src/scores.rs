@@ -17,7 +17,7 @@ fn percent(share: f64) -> String {
     format!("{:.1}", 100.0 * share)
 }
 
-/// Names and cells of a score, the number of rows apart.
+/// Returns the names and cells of a score, the number of rows apart.
 fn cells(score: &Score) -> Vec<(&'static str, String)> {
     let four = |value: f64| number(value, 4);
     match score {
@@ -61,7 +61,7 @@ fn density_cells(s: &DensityScores) -> Vec<(&'static str, String)> {
     all
 }
 
-/// A line per set of rows and target.
+/// Returns a line per set of rows and target.
 pub fn table(sets: &[(&str, &AllScores)]) -> String {
     let mut header = vec![("scores", Align::Left), ("rows", Align::Right)];
     if let Some((_, first)) = sets.first() {
@@ -82,7 +82,7 @@ pub fn table(sets: &[(&str, &AllScores)]) -> String {
     table.render(2)
 }
 
-/// How often rows of each class were predicted as which; nothing for very many classes.
+/// Returns how often rows of each class were predicted as which; nothing for very many classes.
 pub fn confusion(labels: &[String], scores: &ClassScores) -> String {
     if labels.len() > MOST_CLASSES {
         return String::new();
@@ -98,7 +98,7 @@ pub fn confusion(labels: &[String], scores: &ClassScores) -> String {
     format!("\n{}", table.render(2))
 }
 
-/// Scores for machines.
+/// Returns scores for machines.
 pub fn json(scores: &AllScores) -> serde_json::Result<Value> {
     let mut targets = serde_json::Map::new();
     for (name, s) in &scores.targets {
@@ -110,7 +110,7 @@ pub fn json(scores: &AllScores) -> serde_json::Result<Value> {
 /// Scores by name.
 pub type Named = Vec<(&'static str, f64)>;
 
-/// The scores that are compared, the one that decides first: smaller is better.
+/// Returns the scores that are compared, the one that decides first: smaller is better.
 pub fn compared(score: &Score) -> Named {
     let known = |pairs: Vec<(&'static str, Option<f64>)>| {
         pairs.into_iter().map(|(name, value)| (name, value.unwrap_or(f64::NAN))).collect()

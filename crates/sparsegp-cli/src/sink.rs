@@ -16,7 +16,7 @@ pub enum Sink {
 }
 
 impl Sink {
-    /// A file, compressed if its name ends in .gz, or stdout.
+    /// Opens a file, compressed if its name ends in .gz, or stdout.
     pub fn open(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path else { return Ok(Sink::Stdout(BufWriter::new(std::io::stdout()))) };
         let file = BufWriter::new(AtomicFile::create(path)?);

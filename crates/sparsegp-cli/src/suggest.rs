@@ -143,7 +143,7 @@ pub fn run(args: &SuggestArgs, context: &Context) -> Result<Reply> {
     Ok(Reply { text, json, is_result: false })
 }
 
-/// The search that the options describe, without trials.
+/// Returns the search that the options describe, without trials.
 fn begun(args: &SuggestArgs) -> sparsegp::Result<Optimiser> {
     let options = Options {
         goal: if args.maximise { Goal::Maximise } else { Goal::Minimise },
@@ -214,7 +214,7 @@ fn learnt(args: &SuggestArgs, data: &Path, optimiser: &mut Optimiser) -> Result<
     Ok(of)
 }
 
-/// What an input of a point is.
+/// Returns what an input of a point is.
 fn value(space: &Space, point: &[f64], q: usize) -> Value {
     match &space.dimensions()[q].range {
         Range::Real { .. } => point[q].into(),
@@ -223,7 +223,7 @@ fn value(space: &Space, point: &[f64], q: usize) -> Value {
     }
 }
 
-/// The same as it is written in a table.
+/// Returns the same as it is written in a table.
 fn cell(space: &Space, point: &[f64], q: usize) -> String {
     match value(space, point, q) {
         Value::String(text) => text,
@@ -231,7 +231,7 @@ fn cell(space: &Space, point: &[f64], q: usize) -> String {
     }
 }
 
-/// The best row in a line.
+/// Returns the best row in a line.
 fn summary(best: &Best, row: usize, space: &Space, target: &str) -> String {
     let at = (0..best.point.len())
         .map(|q| format!("{}={}", space.dimensions()[q].name, cell(space, &best.point, q)))

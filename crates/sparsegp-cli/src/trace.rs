@@ -7,7 +7,7 @@ use sparsegp::fit::Fitted;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Names of the numbers in a trace point: hyperparameters in the order of the paths.
+/// Returns the names of the numbers in a trace point: hyperparameters in the order of the paths.
 fn names(fitted: &Fitted) -> Vec<String> {
     let mut names = Vec::new();
     for (path, param) in fitted.model.params() {
@@ -23,7 +23,7 @@ fn names(fitted: &Fitted) -> Vec<String> {
     names
 }
 
-/// Mean log densities of rows kept aside, in the data's units.
+/// Returns the mean log densities of rows kept aside, in the data's units.
 fn held_out(fitted: &Fitted, value: Option<f64>) -> Option<f64> {
     value.map(|density| density + fitted.scaler.log_jacobian())
 }

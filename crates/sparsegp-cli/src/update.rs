@@ -58,7 +58,7 @@ pub struct LearnArgs {
 }
 
 impl LearnArgs {
-    /// The library's options.
+    /// Returns the library's options.
     ///
     /// # Errors
     /// For one that is out of its range.
@@ -76,7 +76,7 @@ impl LearnArgs {
         Ok(options)
     }
 
-    /// The failure of an update: of the command line where an option is out of range.
+    /// Returns the failure of an update: of the command line where an option is out of range.
     pub fn fail(error: Error) -> Fail {
         match error {
             Error::InvalidParameter { .. } => Fail::of_usage(error),
@@ -85,7 +85,7 @@ impl LearnArgs {
     }
 }
 
-/// The columns of a table that further rows of a model need.
+/// Returns the columns of a table that further rows of a model need.
 pub fn selection_for(fitted: &Fitted) -> Selection {
     let mut selection = kind::with_targets(fitted);
     selection.weight.clone_from(&fitted.weight_name);
@@ -205,7 +205,8 @@ fn new_rows(
     })
 }
 
-/// Lines of a reply: inducing points, new ones among them, or the rows that are kept instead, and the evidence in nats.
+/// Returns the lines of a reply: inducing points, new ones among them, or the rows that are kept
+/// instead, and the evidence in nats.
 pub fn lines(updated: &Fitted, added: usize, bound: f64) -> String {
     let known = match updated.posterior.kept_rows() {
         Some(rows) => {

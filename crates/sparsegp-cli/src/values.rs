@@ -3,7 +3,7 @@
 use sparsegp::fit::settings::{Bounds, Kind};
 use sparsegp::{Error, error, means, methods};
 
-/// `NAME=COLUMN`.
+/// Reads `NAME=COLUMN`.
 pub fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, column)) if !name.is_empty() && !column.is_empty() => {
@@ -16,7 +16,7 @@ pub fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A latitude and its longitude: `lat,long`.
+/// Reads a latitude and its longitude: `lat,long`.
 pub fn place(text: &str) -> Result<(String, String), String> {
     match text.split_once(',').map(|(one, other)| (one.trim(), other.trim())) {
         Some((one, other)) if !one.is_empty() && !other.is_empty() && !other.contains(',') => {
@@ -26,33 +26,33 @@ pub fn place(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// A number of a kind.
+/// Reads a number of a kind.
 fn number(kind: Kind, text: &str) -> Result<f64, String> {
     kind.read(text).map(|value| value.as_f64().unwrap_or(f64::NAN))
 }
 
-/// A number strictly between 0 and 1.
+/// Reads a number strictly between 0 and 1.
 pub fn fraction(text: &str) -> Result<f64, String> {
     number(Kind::Number(Bounds::Fraction), text)
 }
 
-/// A positive number.
+/// Reads a positive number.
 pub fn positive(text: &str) -> Result<f64, String> {
     number(Kind::Number(Bounds::Positive), text)
 }
 
-/// A time in seconds, from `90`, `90s`, `5min` or `1.5h`.
+/// Reads a time in seconds, from `90`, `90s`, `5min` or `1.5h`.
 pub fn time(text: &str) -> Result<f64, String> {
     number(Kind::Time, text)
 }
 
-/// A whole number from 1.
+/// Reads a whole number from 1.
 pub fn at_least_one(text: &str) -> Result<usize, String> {
     let value = Kind::Whole(1).read(text)?;
     Ok(value.as_u64().and_then(|n| n.try_into().ok()).unwrap_or(usize::MAX))
 }
 
-/// A number of rows, or 0 for `all`.
+/// Reads a number of rows, or 0 for `all`.
 pub fn rows_or_all(text: &str) -> Result<usize, String> {
     match text {
         "all" => Ok(0),
@@ -60,13 +60,13 @@ pub fn rows_or_all(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A whole number of at least 2.
+/// Reads a whole number of at least 2.
 pub fn at_least_two(text: &str) -> Result<usize, String> {
     let value = Kind::Whole(2).read(text)?;
     Ok(value.as_u64().and_then(|n| n.try_into().ok()).unwrap_or(usize::MAX))
 }
 
-/// The name of a method, or `auto`.
+/// Reads the name of a method, or `auto`.
 pub fn method(text: &str) -> Result<String, String> {
     match text {
         "auto" => Ok(text.into()),
@@ -74,7 +74,7 @@ pub fn method(text: &str) -> Result<String, String> {
     }
 }
 
-/// A power of power expectation propagation: above 0, at most 1.
+/// Reads a power of power expectation propagation: above 0, at most 1.
 pub fn power(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(f) if f > 0.0 && f <= 1.0 => Ok(f),
@@ -82,7 +82,7 @@ pub fn power(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The name of a mean function.
+/// Reads the name of a mean function.
 pub fn mean(text: &str) -> Result<String, String> {
     if text.trim_start().starts_with('{') {
         let json = serde_json::from_str(text).map_err(|e| format!("not valid JSON: {e}"))?;
@@ -103,7 +103,7 @@ pub fn mean(text: &str) -> Result<String, String> {
     }
 }
 
-/// A specification of a likelihood; that of classes need not say how many there are.
+/// Reads a specification of a likelihood; that of classes need not say how many there are.
 pub fn likelihood(text: &str) -> Result<String, String> {
     match sparsegp::fit::likelihood(Some(text), None) {
         Ok(_) => Ok(text.into()),
@@ -114,7 +114,7 @@ pub fn likelihood(text: &str) -> Result<String, String> {
     }
 }
 
-/// Whether an error after the arguments were read is still about them.
+/// Returns whether an error after the arguments were read is still about them.
 pub fn is_about_arguments(error: &Error) -> bool {
     matches!(
         error,

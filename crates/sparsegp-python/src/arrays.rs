@@ -16,7 +16,7 @@ pub enum Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Without a copy where rows or columns lie one after the other.
+    /// Takes an array, without a copy where rows or columns lie one after the other.
     pub fn of(array: &'a PyReadonlyArray2<'_, f64>) -> Self {
         let [n, m] = [array.shape()[0], array.shape()[1]];
         match array.as_slice() {
@@ -33,7 +33,7 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// The matrix.
+    /// Returns the matrix.
     pub fn as_ref(&self) -> MatRef<'_, f64> {
         match self {
             Self::View(view) => *view,
@@ -41,18 +41,18 @@ impl<'a> Matrix<'a> {
         }
     }
 
-    /// A copy, column by column.
+    /// Returns a copy, column by column.
     pub fn to_owned(&self) -> Mat<f64> {
         copied(self.as_ref())
     }
 }
 
-/// A copy of a matrix of the interpreter.
+/// Returns a copy of a matrix of the interpreter.
 pub fn owned(array: &PyReadonlyArray2<'_, f64>) -> Mat<f64> {
     Matrix::of(array).to_owned()
 }
 
-/// A copy of a vector of the interpreter; none is an empty one.
+/// Returns a copy of a vector of the interpreter; none is an empty one.
 pub fn vector(array: Option<&PyReadonlyArray1<'_, f64>>) -> Vec<f64> {
     array.map_or_else(Vec::new, |a| match a.as_slice() {
         Ok(slice) => slice.to_vec(),
@@ -68,14 +68,14 @@ pub fn copy(from: &PyReadonlyArray1<'_, f64>, to: &mut [f64]) {
     }
 }
 
-/// A copy of L×M×M numbers.
+/// Returns a copy of L×M×M numbers.
 pub fn matrices(array: &PyReadonlyArray3<'_, f64>) -> Vec<Mat<f64>> {
     let view = array.as_array();
     let [l, n, m] = [array.shape()[0], array.shape()[1], array.shape()[2]];
     (0..l).map(|k| Mat::from_fn(n, m, |i, j| view[[k, i, j]])).collect()
 }
 
-/// An array of some shape from its numbers, the last index fastest.
+/// Returns an array of some shape from its numbers, the last index fastest.
 pub fn array<'py>(
     py: Python<'py>,
     values: Vec<f64>,
@@ -84,12 +84,12 @@ pub fn array<'py>(
     Ok(PyArray1::from_vec(py, values).reshape(shape.to_vec())?.into_any())
 }
 
-/// An array of a matrix.
+/// Returns an array of a matrix.
 pub fn matrix<'py>(py: Python<'py>, a: MatRef<'_, f64>) -> PyResult<Bound<'py, PyAny>> {
     array(py, by_rows(a), &[a.nrows(), a.ncols()])
 }
 
-/// An array of matrices of one shape.
+/// Returns an array of matrices of one shape.
 pub fn stack<'py>(py: Python<'py>, all: &[MatRef<'_, f64>]) -> PyResult<Bound<'py, PyAny>> {
     let (n, m) = all.first().map_or((0, 0), |a| (a.nrows(), a.ncols()));
     let values = all.iter().flat_map(|a| by_rows(*a)).collect();

@@ -42,7 +42,7 @@ impl Search {
         self.inner.to_json().map_err(exception)
     }
 
-    /// Points to try.
+    /// Returns points to try.
     fn ask(&mut self, py: Python<'_>, count: usize) -> PyResult<Vec<Vec<f64>>> {
         let inner = &mut self.inner;
         unlocked(py, || inner.ask(count))
@@ -63,14 +63,14 @@ impl Search {
         self.inner.forget(&point)
     }
 
-    /// The best trial.
+    /// Returns the best trial.
     fn best(&mut self, py: Python<'_>) -> PyResult<Option<Best>> {
         let inner = &mut self.inner;
         let best = unlocked(py, || inner.best())?;
         Ok(best.map(|best| (best.trial, best.point, best.observed, best.mean, best.sd)))
     }
 
-    /// Means, standard deviations and probabilities that a point is feasible.
+    /// Returns means, standard deviations and probabilities that a point is feasible.
     fn predict(
         &mut self,
         py: Python<'_>,
@@ -81,7 +81,7 @@ impl Search {
         Ok((found.mean, found.sd, found.feasible))
     }
 
-    /// All trials.
+    /// Returns all trials.
     fn trials(&self) -> Vec<Trial> {
         let one = |own: &bayesopt::Trial| match &own.outcome {
             Outcome::Pending => (own.point.clone(), None),
@@ -90,13 +90,13 @@ impl Search {
         self.inner.trials().iter().map(one).collect()
     }
 
-    /// Trials before there are models.
+    /// Returns the number of trials before there are models.
     fn initial(&self) -> usize {
         self.inner.initial()
     }
 }
 
-/// The name and the bound of a constraint, and whether it is a least value.
+/// Parses the name and the bound of a constraint, and whether it is a least value.
 #[pyfunction]
 pub fn parse_constraint(text: &str) -> PyResult<(String, f64, bool)> {
     let own: bayesopt::Constraint = text.parse().map_err(exception)?;
@@ -106,7 +106,7 @@ pub fn parse_constraint(text: &str) -> PyResult<(String, f64, bool)> {
 /// Values with their slopes in mean and standard deviation.
 type Values<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
-/// Of every mean and standard deviation beside a number.
+/// Applies a function to every mean and standard deviation beside a number.
 fn each<'py>(
     py: Python<'py>,
     mean: &PyReadonlyArray1<'py, f64>,
@@ -122,7 +122,7 @@ fn each<'py>(
     Ok((part(&|own| own.value)?, part(&|own| own.mean)?, part(&|own| own.sd)?))
 }
 
-/// Logarithms of expected improvements on `best`.
+/// Returns the logarithms of expected improvements on `best`.
 #[pyfunction]
 pub fn log_expected_improvement<'py>(
     py: Python<'py>,
@@ -133,7 +133,7 @@ pub fn log_expected_improvement<'py>(
     each(py, &mean, &sd, best, bayesopt::log_expected_improvement)
 }
 
-/// Log probabilities of values up to `bound`.
+/// Returns the log probabilities of values up to `bound`.
 #[pyfunction]
 pub fn log_probability_below<'py>(
     py: Python<'py>,

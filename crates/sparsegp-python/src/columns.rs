@@ -7,7 +7,7 @@ use sparsegp::data::{InputColumn, Unknown};
 use sparsegp::fit::Fitted;
 use sparsegp::linalg::MatRef;
 
-/// The inputs that cells become, row by row.
+/// Returns the inputs that cells become, row by row.
 pub fn numbers(column: &InputColumn, cells: &[String]) -> PyResult<Vec<Vec<f64>>> {
     let numbers = |(row, cell): (usize, &String)| {
         column.numbers(cell).map_err(|reason| {
@@ -18,8 +18,8 @@ pub fn numbers(column: &InputColumn, cells: &[String]) -> PyResult<Vec<Vec<f64>>
     cells.iter().enumerate().map(numbers).collect()
 }
 
-/// The same for a column of a model by name, to learn from, or, where `new` is given, to predict at: with categories that no
-/// training row had or without them.
+/// Returns the same for a column of a model by name, to learn from, or, where `new` is given, to
+/// predict at: with categories that no training row had or without them.
 pub fn encoded(
     fitted: &Fitted,
     column: &str,
@@ -35,13 +35,14 @@ pub fn encoded(
     }
 }
 
-/// Whether there may be something to say of rows.
+/// Returns whether there may be something to say of rows.
 pub fn may_remark(fitted: &Fitted) -> bool {
     let encodings = || fitted.columns.iter().map(|own| &own.encoding);
     encodings().any(|own| own.holidays().is_some() || own.categories().is_some())
 }
 
-/// What to say of rows after the last holiday that a model knows, and of categories that no training row had.
+/// Returns what to say of rows after the last holiday that a model knows, and of categories that no
+/// training row had.
 pub fn remarks(fitted: &Fitted, x: MatRef<'_, f64>) -> Vec<String> {
     let mut cells = Vec::new();
     fitted.count_unknown(x, &mut cells);

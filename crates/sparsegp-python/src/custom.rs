@@ -104,7 +104,7 @@ struct OfObject {
     has_pull_back: bool,
 }
 
-/// A name that messages may keep: each is kept once.
+/// Returns a name that messages may keep: each is kept once.
 fn kept(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -124,7 +124,8 @@ fn build(args: Args<'_>) -> Result<Box<dyn Kernel>> {
     Ok(Box::new(General::read(OfObject { object, has_variances, has_pull_back }, &args)?))
 }
 
-/// Parameters as the class declares them: name, range, whether there is one for each column, where it starts.
+/// Returns parameters as the class declares them: name, range, whether there is one for each
+/// column, where it starts.
 fn parameters(declared: &str, columns: usize) -> Result<Vec<(String, Param)>> {
     let all: Vec<(String, String, bool, Value)> =
         serde_json::from_str(declared).map_err(|error| Error::Invalid(error.to_string()))?;
@@ -153,7 +154,7 @@ fn parameters(declared: &str, columns: usize) -> Result<Vec<(String, Param)>> {
 
 type Read2<'py> = PyReadonlyArray2<'py, f64>;
 
-/// Both rows, once if they are the same.
+/// Returns both rows, once if they are the same.
 fn both<'py>(py: Python<'py>, [x, z]: [MatRef<'_, f64>; 2]) -> PyResult<[Bound<'py, PyAny>; 2]> {
     let first = matrix(py, x)?;
     let same = x.as_ptr() == z.as_ptr() && x.nrows() == z.nrows();
@@ -161,7 +162,7 @@ fn both<'py>(py: Python<'py>, [x, z]: [MatRef<'_, f64>; 2]) -> PyResult<[Bound<'
     Ok([first, second])
 }
 
-/// Values by parameter, as arrays.
+/// Returns values by parameter, as arrays.
 pub fn numbers<'py>(py: Python<'py>, parameters: &[&[f64]]) -> Vec<Bound<'py, PyArray1<f64>>> {
     parameters.iter().map(|own| PyArray1::from_slice(py, own)).collect()
 }

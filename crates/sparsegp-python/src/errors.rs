@@ -55,7 +55,7 @@ pub fn in_python(text: &str) -> String {
     parts.collect()
 }
 
-/// The exception of an error: what the arguments cause is a `ValueError`.
+/// Returns the exception of an error: what the arguments cause is a `ValueError`.
 pub fn exception(error: Error) -> PyErr {
     let text = in_python(&error.to_string());
     match &error {
@@ -68,7 +68,7 @@ pub fn exception(error: Error) -> PyErr {
     }
 }
 
-/// For what can only be a mistake in this library.
+/// Returns the exception for what can only be a mistake in this library.
 pub fn bug(what: &str) -> PyErr {
     PyRuntimeError::new_err(format!("{what}: this is a bug in sparsegp, please report it"))
 }
@@ -78,8 +78,8 @@ pub fn raise(error: PyErr) -> ! {
     std::panic::resume_unwind(Box::new(error))
 }
 
-/// What a panic says, for an exception: no mistake of the library ends a program that catches exceptions. An exception that
-/// Python raised inside is that.
+/// Returns what a panic says, for an exception: no mistake of the library ends a program that
+/// catches exceptions. An exception that Python raised inside is that.
 pub fn panicked(payload: &(dyn std::any::Any + Send)) -> PyErr {
     if let Some(error) = payload.downcast_ref::<PyErr>() {
         return Python::attach(|py| error.clone_ref(py));
@@ -89,7 +89,7 @@ pub fn panicked(payload: &(dyn std::any::Any + Send)) -> PyErr {
     bug(&format!("sparsegp failed inside ({})", text.as_deref().unwrap_or("no message")))
 }
 
-/// JSON that Python sent.
+/// Reads JSON that Python sent.
 pub fn read_json<T: serde::de::DeserializeOwned>(text: &str) -> PyResult<T> {
     serde_json::from_str(text).map_err(|e| PyValueError::new_err(e.to_string()))
 }

@@ -10,7 +10,8 @@ use pyo3::prelude::*;
 use serde_json::json;
 use sparsegp::explain::{Explainer, Options};
 
-/// What a model has learnt of its inputs, as JSON: see `Explainer::to_json`, with `correlated` and `no_intervals`.
+/// Returns what a model has learnt of its inputs, as JSON: see `Explainer::to_json`, with
+/// `correlated` and `no_intervals`.
 #[pyfunction]
 #[pyo3(signature = (fitted, x, *, inputs, accumulated, points, rows, draws, samples, functions, seed))]
 #[allow(clippy::too_many_arguments, reason = "the arguments of the Python function, by name")]

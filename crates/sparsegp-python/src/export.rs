@@ -9,7 +9,7 @@ use sparsegp::atomic;
 use sparsegp::export::{Export, Format, name_like};
 use std::path::{Path, PathBuf};
 
-/// The format of a name, or that of the ending of a file.
+/// Returns the format of a name, or that of the ending of a file.
 fn found(format: Option<&str>, path: &Path) -> PyResult<Format> {
     let all = |of: &dyn Fn(Format) -> String| Format::ALL.map(of).join(", ");
     let (found, why) = match format {

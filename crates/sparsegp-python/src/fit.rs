@@ -43,19 +43,19 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Whether columns are standardised.
+    /// Returns whether columns are standardised.
     pub fn standardise(&self) -> bool {
         self.standardise
     }
 }
 
-/// What is done unless it is declined.
+/// Returns what is done unless it is declined.
 pub fn yes() -> bool {
     true
 }
 
-/// The labels as a model keeps them, so that the command line finds them in files: in one way of
-/// writing, unless that would make two of them one.
+/// Returns the labels as a model keeps them, so that the command line finds them in files: in one
+/// way of writing, unless that would make two of them one.
 fn classes(labels: Vec<String>) -> sparsegp::Result<Classes> {
     let mut canonical = Vec::with_capacity(labels.len());
     for label in &labels {
@@ -67,7 +67,7 @@ fn classes(labels: Vec<String>) -> sparsegp::Result<Classes> {
     Classes::try_from(canonical).or_else(|_| Classes::try_from(labels))
 }
 
-/// A table of these columns without rows.
+/// Returns a table of these columns without rows.
 pub fn head(columns: Columns) -> sparsegp::Result<Loaded> {
     Ok(Loaded {
         columns: columns.columns,
@@ -78,7 +78,7 @@ pub fn head(columns: Columns) -> sparsegp::Result<Loaded> {
     })
 }
 
-/// The likelihood that is asked for.
+/// Returns the likelihood that is asked for.
 pub fn likelihood(
     options: &Options,
     classes: Option<&Classes>,
@@ -86,7 +86,7 @@ pub fn likelihood(
     sparsegp::fit::likelihood(options.likelihood(), classes.map(Classes::count))
 }
 
-/// Which columns are standardised under a likelihood.
+/// Returns which columns are standardised under a likelihood.
 pub fn scaling(
     options: &Options,
     likelihood: &dyn Likelihood,
@@ -100,7 +100,7 @@ pub fn scaling(
     }
 }
 
-/// What rows are to be learnt by.
+/// Returns what rows are to be learnt by.
 pub fn purpose<'a>(
     options: &'a Options,
     likelihood: &'a dyn Likelihood,
@@ -113,7 +113,7 @@ pub fn purpose<'a>(
 type Array1<'py> = PyReadonlyArray1<'py, f64>;
 type Array2<'py> = PyReadonlyArray2<'py, f64>;
 
-/// Times after the last of a series.
+/// Returns times after the last of a series.
 #[pyfunction]
 pub fn future<'py>(
     times: Array1<'py>,
@@ -142,7 +142,7 @@ impl Default for MissingCells {
 }
 
 impl MissingCells {
-    /// How missing inputs are filled, if they are.
+    /// Returns how missing inputs are filled, if they are.
     pub fn fill(self) -> Option<Fill> {
         match self {
             Self::Rows(_) => None,
@@ -150,7 +150,7 @@ impl MissingCells {
         }
     }
 
-    /// What becomes of rows in which something else is missing.
+    /// Returns what becomes of rows in which something else is missing.
     pub fn of_rows(self) -> Missing {
         match self {
             Self::Rows(missing) => missing,
@@ -159,7 +159,8 @@ impl MissingCells {
     }
 }
 
-/// What columns of texts in a frame become: their encodings as JSON, and the numbers of every row.
+/// Returns what columns of texts in a frame become: their encodings as JSON, and the numbers of
+/// every row.
 #[pyfunction]
 #[pyo3(signature = (names, texts, categorical, kernel, holidays=None, fill=None))]
 pub fn encode(
@@ -203,7 +204,7 @@ pub fn encode(
 /// Places of inputs with the names of the columns of their standard deviations, and these, N×U.
 type Deviations<'py> = (Vec<(usize, String)>, Array2<'py>);
 
-/// Inputs by name, with the columns of their standard deviations.
+/// Returns inputs by name, with the columns of their standard deviations.
 pub fn named(pairs: &[(usize, String)], inputs: &[String]) -> PyResult<Vec<(String, String)>> {
     let one = |(place, name): &(usize, String)| match inputs.get(*place) {
         Some(input) => Ok((input.clone(), name.clone())),
@@ -212,7 +213,7 @@ pub fn named(pairs: &[(usize, String)], inputs: &[String]) -> PyResult<Vec<(Stri
     pairs.iter().map(one).collect()
 }
 
-/// Rows in memory as the library loads them from files.
+/// Returns rows in memory as the library loads them from files.
 fn loaded(
     x: &Array2<'_>,
     y: &Array2<'_>,
@@ -255,7 +256,7 @@ fn loaded(
     })
 }
 
-/// What the interpreter gets of an outcome.
+/// Returns what the interpreter gets of an outcome.
 pub fn reply(
     py: Python<'_>,
     outcome: Outcome<sparsegp::fit::Fitted>,
@@ -311,13 +312,13 @@ pub fn fit(
     Ok(reply(py, outcome))
 }
 
-/// Inducing points on the model's scale.
+/// Returns the inducing points on the model's scale.
 pub fn scaled(mut points: Mat<f64>, scaler: &Scaler) -> PyResult<Mat<f64>> {
     scaler.scale_points(points.as_mut()).map_err(exception)?;
     Ok(points)
 }
 
-/// Rows for a model that is there: its columns and scales.
+/// Returns rows for a model that is there: its columns and scales.
 pub fn known(
     fitted: &sparsegp::fit::Fitted,
     x: &Array2<'_>,

@@ -59,7 +59,7 @@ impl Fitted {
 
 #[pymethods]
 impl Fitted {
-    /// Everything that is known about it, as JSON.
+    /// Returns everything that is known about it, as JSON.
     fn describe(&self) -> String {
         let f = &*self.inner;
         let kernels: Vec<_> = f.model.kernels.iter().map(|k| k.to_json()).collect();
@@ -96,8 +96,8 @@ impl Fitted {
         .to_string()
     }
 
-    /// The inputs that cells of a column of the file become, row by row; `new` to predict at, where kernels may know groups of
-    /// no training row, and with `ignore` other categories are taken for one more.
+    /// Returns the inputs that cells of a column of the file become, row by row; `new` to predict at, where kernels may
+    /// know groups of no training row, and with `ignore` other categories are taken for one more.
     #[pyo3(signature = (column, cells, new, ignore=false))]
     fn encoded(
         &self,
@@ -109,14 +109,14 @@ impl Fitted {
         columns::encoded(&self.inner, column, &cells, new.then_some(ignore))
     }
 
-    /// The model for rows that have, after their inputs, the standard deviations of these inputs, given by place with a name.
+    /// Returns the model for rows with the standard deviations of inputs after them, given by place with a name.
     fn with_input_sd(&self, pairs: Vec<(usize, String)>) -> PyResult<Self> {
         let pairs = crate::fit::named(&pairs, self.inner.measured_names())?;
         let fitted = (*self.inner).clone().with_input_deviations_of(&pairs);
         fitted.map(Self::new).map_err(exception)
     }
 
-    /// What to say of rows after the last holiday that the model knows, and of categories that no training row had.
+    /// Returns remarks on rows after the last holiday that the model knows, and on categories of no training row.
     fn remarks(&self, x: PyReadonlyArray2<'_, f64>) -> Vec<String> {
         // the rows are copied for those who may have something to say only
         match columns::may_remark(&self.inner) {
@@ -130,7 +130,7 @@ impl Fitted {
         self.inner.check_mixed_precision().map_err(exception)
     }
 
-    /// The model that predicts in mixed precision where these rows allow it; else itself, and why.
+    /// Returns the model that predicts in mixed precision where these rows allow it; else itself, and why.
     fn in_mixed_precision(
         &self,
         py: Python<'_>,
@@ -142,7 +142,7 @@ impl Fitted {
         Ok((Self::new(fitted), reason))
     }
 
-    /// The model for inputs that are known exactly.
+    /// Returns the model for inputs that are known exactly.
     fn without_input_sd(&self) -> Self {
         match self.inner.input_deviations.is_empty() {
             true => Self { inner: self.inner.clone() },
@@ -150,14 +150,14 @@ impl Fitted {
         }
     }
 
-    /// The same model with other annotations.
+    /// Returns the same model with other annotations.
     fn annotated(&self, annotations: std::collections::BTreeMap<String, String>) -> Self {
         let mut fitted = (*self.inner).clone();
         fitted.annotations.extend(annotations);
         Self::new(fitted)
     }
 
-    /// Means and variances.
+    /// Returns the means and variances.
     #[pyo3(signature = (x, *, extra=None, latent=false))]
     fn predict<'py>(
         &self,
@@ -172,14 +172,14 @@ impl Fitted {
         Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
     }
 
-    /// Only means, where they are those of the latent function.
+    /// Returns only means, where they are those of the latent function.
     fn predict_mean<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
         let x = Matrix::of(&x);
         let mean = unlocked(py, || self.inner.predict_mean(x.as_ref()))?;
         matrix(py, mean.as_ref())
     }
 
-    /// Means, and the covariance of the rows for every target.
+    /// Returns the means, and the covariance of the rows for every target.
     #[pyo3(signature = (x, *, extra=None, latent=false))]
     fn predict_covariance<'py>(
         &self,
@@ -198,14 +198,14 @@ impl Fitted {
         Ok((matrix(py, mean.as_ref())?, stack(py, &all)?))
     }
 
-    /// Probabilities of the classes.
+    /// Returns the probabilities of the classes.
     fn predict_proba<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
         let x = Matrix::of(&x);
         let all = unlocked(py, || self.inner.predict_proba(x.as_ref()))?;
         matrix(py, all.as_ref())
     }
 
-    /// Quantiles of observations, one matrix for each level.
+    /// Returns the quantiles of observations, one matrix for each level.
     #[pyo3(signature = (x, levels, *, extra=None))]
     fn quantiles<'py>(
         &self,
@@ -245,7 +245,7 @@ impl Fitted {
         stack(py, &all)
     }
 
-    /// Hyperparameters of every draw, S×H, with their names; no rows where they were not sampled.
+    /// Returns the hyperparameters of every draw, S×H, with their names; no rows where they were not sampled.
     fn hyperparameter_draws<'py>(
         &self,
         py: Python<'py>,
@@ -256,12 +256,12 @@ impl Fitted {
         Ok((names, matrix(py, rows.as_ref())?))
     }
 
-    /// How many draws the posterior has; 0 where it was not sampled.
+    /// Returns how many draws the posterior has; 0 where it was not sampled.
     fn draw_count(&self) -> usize {
         self.inner.posterior.draws().len()
     }
 
-    /// Means of the latent functions given every draw, S×N×L.
+    /// Returns the means of the latent functions given every draw, S×N×L.
     fn predict_of_draws<'py>(
         &self,
         py: Python<'py>,
@@ -276,7 +276,7 @@ impl Fitted {
         stack(py, &all)
     }
 
-    /// The same by functions of so many waves each.
+    /// Draws the same by functions of so many waves each.
     #[pyo3(signature = (x, samples, waves, seed, *, extra=None))]
     fn sample_y_by_functions<'py>(
         &self,
@@ -314,7 +314,7 @@ impl Fitted {
         Ok(Functions { functions, fitted: Some(self.inner.clone()) })
     }
 
-    /// Log densities of targets.
+    /// Returns the log densities of targets.
     #[pyo3(signature = (x, y, *, extra=None))]
     fn log_density<'py>(
         &self,
@@ -329,7 +329,8 @@ impl Fitted {
         crate::arrays::array(py, density, &[rows])
     }
 
-    /// Every training row as the others predict it: means, variances and log densities, N×P each.
+    /// Returns every training row as the others predict it: means, variances and log densities, N×P
+    /// each.
     #[pyo3(signature = (x, y, *, weights=None, extra=None))]
     fn leave_one_out<'py>(
         &self,
@@ -345,14 +346,14 @@ impl Fitted {
         Ok((part(&found.mean)?, part(&found.variance)?, part(&found.log_density)?))
     }
 
-    /// Means and variances of what every hidden layer gives.
+    /// Returns the means and variances of what every hidden layer gives.
     fn hidden_layers<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Vec<Pair<'py>>> {
         let x = owned(&x);
         let found = unlocked(py, || self.inner.hidden_layers(x.as_ref()))?;
         found.iter().map(|(m, v)| Ok((matrix(py, m.as_ref())?, matrix(py, v.as_ref())?))).collect()
     }
 
-    /// How well the inducing points stand for rows, as JSON.
+    /// Returns how well the inducing points stand for rows, as JSON.
     fn inducing_quality(
         &self,
         py: Python<'_>,
@@ -367,14 +368,14 @@ impl Fitted {
         Ok(found.to_json().to_string())
     }
 
-    /// Slopes of means and variances of the latent functions in the inputs, L×N×D each.
+    /// Returns the slopes of means and variances of the latent functions in the inputs, L×N×D each.
     fn predict_gradients<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Pair<'py>> {
         let x = Matrix::of(&x);
         let found = unlocked(py, || self.inner.predict_gradients(x.as_ref()))?;
         slopes(py, &found)
     }
 
-    /// Name, latent function, means and variances of every term.
+    /// Returns the name, latent function, means and variances of every term.
     fn predict_terms<'py>(
         &self,
         py: Python<'py>,
@@ -391,7 +392,7 @@ impl Fitted {
         Ok(all.into_iter().map(one).collect())
     }
 
-    /// Inducing points in the data's units, if there are any.
+    /// Returns the inducing points in the data's units, if there are any.
     fn inducing_points<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let points = self.inner.inducing_points().map_err(exception)?;
         points.map(|z| matrix(py, z.as_ref())).transpose()
@@ -402,13 +403,13 @@ impl Fitted {
         unlocked(py, || io::save(&self.inner, Path::new(path)))
     }
 
-    /// The content of a model file.
+    /// Returns the content of a model file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = unlocked(py, || io::to_bytes(&self.inner))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// How pickle makes it again.
+    /// Returns how pickle makes it again.
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,
@@ -417,12 +418,12 @@ impl Fitted {
         Ok((read, (self.to_bytes(py)?,)))
     }
 
-    /// The model for closer work, on its own (standardised) scale.
+    /// Returns the model for closer work, on its own (standardised) scale.
     fn model(&self) -> crate::model::Model {
         crate::model::Model::fitted(&self.inner)
     }
 
-    /// Inputs on the model's scale.
+    /// Returns inputs on the model's scale.
     fn scale_x<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
         let mut x = owned(&x);
         self.inner.scaler.scale_x(x.as_mut()).map_err(exception)?;
@@ -439,7 +440,7 @@ pub struct Functions {
 }
 
 impl Functions {
-    /// On the model's scale.
+    /// Wraps functions on the model's scale.
     pub fn of_model(functions: sparsegp::model::Functions) -> Self {
         Self { functions, fitted: None }
     }
@@ -447,12 +448,12 @@ impl Functions {
 
 #[pymethods]
 impl Functions {
-    /// Number of draws.
+    /// Returns the number of draws.
     fn __len__(&self) -> usize {
         self.functions.len()
     }
 
-    /// Values at inputs, S×N×L.
+    /// Returns the values at inputs, S×N×L.
     fn evaluate<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
         let x = owned(&x);
         let latents = self.functions.posterior().latents();
@@ -475,7 +476,7 @@ impl Functions {
     }
 }
 
-/// Slopes as arrays.
+/// Returns slopes as arrays.
 pub fn slopes<'py>(
     py: Python<'py>,
     found: &sparsegp::model::InputGradients,
@@ -492,7 +493,7 @@ pub fn load(py: Python<'_>, path: &str) -> PyResult<Fitted> {
     unlocked(py, || io::load(Path::new(path))).map(Fitted::new)
 }
 
-/// A model from the content of its file.
+/// Reads a model from the content of its file.
 #[pyfunction]
 pub fn from_bytes(py: Python<'_>, content: &[u8]) -> PyResult<Fitted> {
     unlocked(py, || io::from_bytes(content)).map(Fitted::new)

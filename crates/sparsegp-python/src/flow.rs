@@ -75,7 +75,7 @@ impl Asked {
     }
 }
 
-/// How a flow ended, and why.
+/// Returns how a flow ended, and why.
 fn in_words(ended: &Ended) -> (&'static str, String) {
     match ended {
         Ended::AllSteps => ("all steps", String::new()),

@@ -105,7 +105,8 @@ pub fn fit_gplvm(
     Ok((outcome.result.map(made), exception))
 }
 
-/// The bound of a GP-LVM at these parameters (kernel as JSON), and its gradients by the constrained ones, by path.
+/// Returns the bound of a GP-LVM at these parameters (kernel as JSON), and its gradients by the
+/// constrained ones, by path.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // the interpreter's calling convention
 pub fn gplvm_bound(
@@ -158,7 +159,7 @@ pub fn gplvm_from_bytes(py: Python<'_>, content: &[u8]) -> PyResult<Gplvm> {
 
 #[pymethods]
 impl Gplvm {
-    /// Everything that is known about it, as JSON.
+    /// Returns everything that is known about it, as JSON.
     fn describe(&self) -> String {
         let f = &*self.inner;
         json!({
@@ -181,18 +182,19 @@ impl Gplvm {
         .to_string()
     }
 
-    /// Means and variances of q(X) of the rows of the training.
+    /// Returns the means and variances of q(X) of the rows of the training.
     fn latent<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
         let (mean, variance) = unlocked(py, || self.inner.latent())?;
         Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
     }
 
-    /// The inducing points.
+    /// Returns the inducing points.
     fn points<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         matrix(py, self.inner.model.points())
     }
 
-    /// Means, variances, bounds of log densities and whether they have converged, of new rows.
+    /// Returns means, variances, bounds of log densities and whether they have converged, of new
+    /// rows.
     #[allow(clippy::type_complexity)] // the interpreter's calling convention
     fn embed<'py>(
         &self,
@@ -205,7 +207,7 @@ impl Gplvm {
         Ok((mean, variance, own.bounds, own.converged))
     }
 
-    /// Means and variances of the columns' functions at places with variances.
+    /// Returns the means and variances of the columns' functions at places with variances.
     fn predict<'py>(
         &self,
         py: Python<'py>,
@@ -219,7 +221,7 @@ impl Gplvm {
         Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
     }
 
-    /// Rows with missing cells filled in, and variances of what was.
+    /// Returns rows with missing cells filled in, and variances of what was.
     fn impute<'py>(&self, py: Python<'py>, y: Array2<'_>) -> PyResult<Pair<'py>> {
         let y = owned(&y);
         let (filled, variance) =
@@ -227,7 +229,7 @@ impl Gplvm {
         Ok((matrix(py, filled.as_ref())?, matrix(py, variance.as_ref())?))
     }
 
-    /// The same with names of the columns, and a text that is kept with it.
+    /// Returns the same with names of the columns, and a text that is kept with it.
     fn named(&self, py: Python<'_>, names: Vec<String>, estimator: String) -> PyResult<Gplvm> {
         let bytes = unlocked(py, || io::gplvm_to_bytes(&self.inner))?;
         let mut copy = unlocked(py, || io::gplvm_from_bytes(&bytes))?;
@@ -241,13 +243,13 @@ impl Gplvm {
         unlocked(py, || io::save_gplvm(&self.inner, Path::new(path)))
     }
 
-    /// The content of its file.
+    /// Returns the content of its file.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let bytes = unlocked(py, || io::gplvm_to_bytes(&self.inner))?;
         Ok(PyBytes::new(py, &bytes))
     }
 
-    /// How pickle makes it again.
+    /// Returns how pickle makes it again.
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,

@@ -33,7 +33,7 @@ impl Kernel {
         }))
     }
 
-    /// Gradients with respect to the hyperparameters, by path.
+    /// Returns gradients with respect to the hyperparameters, by path.
     fn by_path<'py>(&self, py: Python<'py>, gradient: &[f64]) -> PyResult<Bound<'py, PyDict>> {
         let all = PyDict::new(py);
         let mut rest = gradient;
@@ -60,12 +60,12 @@ impl Kernel {
         Ok(Self { inner: registry::kernel(json, inputs)?, inputs })
     }
 
-    /// The kernel with its present values, as JSON.
+    /// Returns the kernel with its present values, as JSON.
     fn json(&self) -> String {
         self.inner.to_json().to_string()
     }
 
-    /// k(X, X2), or k(X, X) without the second.
+    /// Returns k(X, X2), or k(X, X) without the second.
     #[pyo3(signature = (x, x2=None))]
     fn covariances<'py>(
         &self,
@@ -87,7 +87,7 @@ impl Kernel {
         matrix(py, k.as_ref())
     }
 
-    /// k(xᵢ, xᵢ).
+    /// Returns k(xᵢ, xᵢ).
     fn diagonal<'py>(
         &self,
         py: Python<'py>,
@@ -103,7 +103,8 @@ impl Kernel {
         array(py, diagonal, &[x.nrows()])
     }
 
-    /// Gradients of Σᵢⱼ k_barᵢⱼ kᵢⱼ: of the hyperparameters by path, of X, and of X2 if it is given.
+    /// Returns the gradients of Σᵢⱼ k_barᵢⱼ kᵢⱼ: of the hyperparameters by path, of X, and of X2 if
+    /// it is given.
     #[pyo3(signature = (k_bar, x, x2=None))]
     #[allow(clippy::type_complexity)] // the interpreter's calling convention
     fn gradients<'py>(
@@ -145,7 +146,7 @@ impl Kernel {
         Ok((self.by_path(py, &params)?, matrix(py, x_bar.as_ref())?, x2_bar))
     }
 
-    /// Gradients of Σᵢ weightᵢ k(xᵢ, xᵢ): of the hyperparameters by path, and of X.
+    /// Returns the gradients of Σᵢ weightᵢ k(xᵢ, xᵢ): of the hyperparameters by path, and of X.
     fn diagonal_gradients<'py>(
         &self,
         py: Python<'py>,

@@ -34,7 +34,7 @@ mod watch;
 
 use pyo3::prelude::*;
 
-/// The Rust core of sparsegp.
+/// Contains the Rust core of sparsegp.
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     custom::register()?;

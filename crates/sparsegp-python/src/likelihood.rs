@@ -108,7 +108,7 @@ impl Likelihood {
         Ok(targets)
     }
 
-    /// One number per row.
+    /// Returns one number per row.
     fn each<'py>(
         &self,
         py: Python<'py>,
@@ -127,30 +127,30 @@ impl Likelihood {
         Ok(Self { inner: registry::likelihood(json)? })
     }
 
-    /// The likelihood with its present values, as JSON.
+    /// Returns the likelihood with its present values, as JSON.
     fn json(&self) -> String {
         self.inner.to_json().to_string()
     }
 
-    /// Number of latent functions K.
+    /// Returns the number of latent functions K.
     #[getter]
     fn num_latents(&self) -> usize {
         self.inner.latents()
     }
 
-    /// Number of classes, if targets are classes.
+    /// Returns the number of classes, if targets are classes.
     #[getter]
     fn num_classes(&self) -> Option<usize> {
         self.inner.classes()
     }
 
-    /// Name of the further number that every row may bring.
+    /// Returns the name of the further number that every row may bring.
     #[getter]
     fn extra(&self) -> Option<&'static str> {
         self.inner.extra().map(|e| e.name)
     }
 
-    /// log p(y | f).
+    /// Returns log p(y | f).
     #[pyo3(signature = (f, y, *, extra=None))]
     fn log_prob<'py>(
         &self,
@@ -164,8 +164,8 @@ impl Likelihood {
         self.each(py, f.rows, |i| self.inner.log_prob(y[i], f.row(i)))
     }
 
-    /// E[log p(y | f)] with its slopes in means and variances, N×K each, and in the parameters, summed
-    /// over the rows.
+    /// Returns E[log p(y | f)] with its slopes in means and variances, N×K each, and in the
+    /// parameters, summed over the rows.
     #[pyo3(signature = (mean, variance, y, *, extra=None))]
     #[allow(clippy::type_complexity)]
     fn variational_expectations<'py>(
@@ -214,7 +214,7 @@ impl Likelihood {
         ))
     }
 
-    /// Means and variances of y.
+    /// Returns the means and variances of y.
     #[pyo3(signature = (mean, variance, *, extra=None))]
     fn predict_mean_and_var<'py>(
         &self,
@@ -236,7 +236,7 @@ impl Likelihood {
         Ok((array(py, means, &[mean.rows])?, array(py, variances, &[mean.rows])?))
     }
 
-    /// log E[p(y | f)].
+    /// Returns log E[p(y | f)].
     #[pyo3(signature = (mean, variance, y, *, extra=None))]
     fn predict_log_density<'py>(
         &self,
@@ -254,7 +254,7 @@ impl Likelihood {
         })
     }
 
-    /// P(Y ≤ y), for any y.
+    /// Returns P(Y ≤ y), for any y.
     #[pyo3(signature = (mean, variance, y, *, extra=None))]
     fn cdf<'py>(
         &self,
@@ -274,7 +274,7 @@ impl Likelihood {
         })
     }
 
-    /// A quantile of y.
+    /// Returns a quantile of y.
     #[pyo3(signature = (mean, variance, level, *, extra=None))]
     fn quantile<'py>(
         &self,
@@ -296,7 +296,7 @@ impl Likelihood {
         })
     }
 
-    /// Probabilities of the classes, N×C.
+    /// Returns the probabilities of the classes, N×C.
     fn predict_proba<'py>(
         &self,
         py: Python<'py>,

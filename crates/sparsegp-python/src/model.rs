@@ -53,7 +53,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// The model in a fitted one.
+    /// Creates the model in a fitted one.
     pub fn fitted(fitted: &sparsegp::fit::Fitted) -> Self {
         let columns =
             Columns { inputs: fitted.input_names.len(), outputs: fitted.target_names.len() };
@@ -62,12 +62,12 @@ impl Model {
         Self { held, columns, engine: Cpu::default() }
     }
 
-    /// The lock is never held while waiting for the interpreter.
+    /// Returns the lock, which is never held while waiting for the interpreter.
     fn held(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A copy of the model, and its posterior if that is known.
+    /// Returns a copy of the model, and its posterior if that is known.
     fn copied(&self) -> (sparsegp::model::Model, Option<Arc<Posterior>>) {
         let held = self.held();
         (held.model.clone(), held.posterior.clone())
@@ -78,7 +78,7 @@ impl Model {
         *self.held() = Held { model, posterior: None };
     }
 
-    /// Rows with their weights and further numbers.
+    /// Returns rows with their weights and further numbers.
     fn rows(
         &self,
         model: &sparsegp::model::Model,
@@ -96,7 +96,7 @@ impl Model {
     }
 }
 
-/// Where a parameter of this path is.
+/// Returns the parameter of this path.
 fn find<'a>(model: &'a mut sparsegp::model::Model, path: &str) -> PyResult<&'a mut Param> {
     let names: Vec<String> = model.params().into_iter().map(|(name, _)| name).collect();
     let Some((_, param)) = model.params_mut().into_iter().find(|(name, _)| name == path) else {
@@ -122,7 +122,7 @@ impl Model {
         Ok(Self { held, columns, engine: Cpu::default() })
     }
 
-    /// Paths with what is to be reported of each parameter, as JSON.
+    /// Returns paths with what is to be reported of each parameter, as JSON.
     fn describe(&self) -> String {
         let held = self.held();
         let params: Vec<_> = held
@@ -150,14 +150,14 @@ impl Model {
         .to_string()
     }
 
-    /// A copy.
+    /// Returns a copy.
     fn copy(&self) -> Self {
         let (model, posterior) = self.copied();
         let held = Mutex::new(Held { model, posterior });
         Self { held, columns: self.columns, engine: Cpu::default() }
     }
 
-    /// Value of a parameter.
+    /// Returns the value of a parameter.
     fn get<'py>(&self, py: Python<'py>, path: &str) -> PyResult<Bound<'py, PyAny>> {
         let (shape, value) = {
             let mut held = self.held();
@@ -191,13 +191,13 @@ impl Model {
         Ok(())
     }
 
-    /// Sum of the log densities of the priors.
+    /// Returns the sum of the log densities of the priors.
     fn log_prior(&self) -> f64 {
         self.held().model.log_prior()
     }
 
-    /// The objective at the present parameters, without priors, and, if `gradients`, its gradient with
-    /// respect to every constrained parameter, by path.
+    /// Returns the objective at the present parameters, without priors, and, if `gradients`, its
+    /// gradient with respect to every constrained parameter, by path.
     #[pyo3(signature = (x, y, *, weights=None, extra=None, population=None, gradients=true))]
     #[allow(clippy::too_many_arguments, clippy::type_complexity)]
     fn evaluate<'py>(
@@ -224,7 +224,7 @@ impl Model {
         Ok((evaluation.value, Some(by_path(py, &model, &evaluation.gradient)?)))
     }
 
-    /// An upper bound on the log evidence, of models with a collapsed bound.
+    /// Returns an upper bound on the log evidence, of models with a collapsed bound.
     fn upper_bound(&self, py: Python<'_>, x: Array2<'_>, y: Array2<'_>) -> PyResult<f64> {
         let (model, _) = self.copied();
         let data = self.rows(&model, [&x, &y], [None, None], None)?;
@@ -232,7 +232,7 @@ impl Model {
         unlocked(py, || Ok(methods::upper_bound(&model, engine, &data)?.value))
     }
 
-    /// How well the inducing points stand for rows, as JSON.
+    /// Returns how well the inducing points stand for rows, as JSON.
     #[pyo3(signature = (x, y, fraction, *, weights=None, extra=None))]
     fn inducing_quality(
         &self,
@@ -323,12 +323,12 @@ impl Model {
         Ok((report, raised))
     }
 
-    /// What to say of parameters that are at bounds that they were given.
+    /// Returns what to say of parameters that are at bounds that they were given.
     fn at_bounds(&self) -> Vec<String> {
         remarks(&self.held().model.params())
     }
 
-    /// Whether the posterior is known.
+    /// Returns whether the posterior is known.
     #[getter]
     fn is_conditioned(&self) -> bool {
         self.held().posterior.is_some()
@@ -366,18 +366,19 @@ impl Model {
         Ok(())
     }
 
-    /// Means and variances of the latent functions.
+    /// Returns the means and variances of the latent functions.
     fn predict_f<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Pair<'py>> {
         let predict = |p: &Posterior, x: MatRef<'_, f64>, _: &[f64]| p.predict_f(x);
         by_parts(py, &*self.known()?, (&x, None), predict, Posterior::latents)
     }
 
-    /// Means N×L, and covariances L×N×N.
+    /// Returns means N×L, and covariances L×N×N.
     fn predict_f_full<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Pair<'py>> {
         with_covariances(py, &*self.known()?, &x)
     }
 
-    /// Means and variances of the latent functions by q(f | u), which takes the rows (x, y).
+    /// Returns the means and variances of the latent functions by q(f | u), which takes the rows
+    /// (x, y).
     fn predict_high_cost<'py>(
         &self,
         py: Python<'py>,
@@ -390,7 +391,7 @@ impl Model {
         high_cost(py, (&model, &self.engine), &data, &owned(&new))
     }
 
-    /// Slopes of means and variances of the latent functions in the inputs, L×N×D each.
+    /// Returns the slopes of means and variances of the latent functions in the inputs, L×N×D each.
     fn predict_gradients<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Pair<'py>> {
         let posterior = self.known()?;
         let x = owned(&x);
@@ -399,7 +400,7 @@ impl Model {
         crate::fitted::slopes(py, &found)
     }
 
-    /// Every row as the others predict it.
+    /// Returns every row as the others predict it.
     #[pyo3(signature = (x, y, *, weights=None, extra=None))]
     fn leave_one_out<'py>(
         &self,
@@ -416,7 +417,7 @@ impl Model {
         left_out(py, &found)
     }
 
-    /// Means and variances of observations.
+    /// Returns the means and variances of observations.
     #[pyo3(signature = (x, *, extra=None))]
     fn predict_y<'py>(
         &self,
@@ -428,7 +429,7 @@ impl Model {
         by_parts(py, &*self.known()?, (&x, extra.as_ref()), predict, Posterior::outputs)
     }
 
-    /// Log densities of the rows of targets.
+    /// Returns the log densities of the rows of targets.
     #[pyo3(signature = (x, y, *, extra=None))]
     fn predict_log_density<'py>(
         &self,
@@ -441,12 +442,12 @@ impl Model {
         log_density(py, &*self.known()?, check, [&x, &y], extra.as_ref())
     }
 
-    /// Probabilities of the classes, N×C, of one target column.
+    /// Returns the probabilities of the classes, N×C, of one target column.
     fn predict_proba<'py>(&self, py: Python<'py>, x: Array2<'py>) -> PyResult<Bound<'py, PyAny>> {
         probabilities(py, &*self.known()?, &x)
     }
 
-    /// Joint draws of the latent functions, S×N×L.
+    /// Returns joint draws of the latent functions, S×N×L.
     fn predict_f_samples<'py>(
         &self,
         py: Python<'py>,
@@ -474,14 +475,14 @@ impl Model {
         Ok(crate::fitted::Functions::of_model(functions))
     }
 
-    /// Whitened mean of q, M×L, and the lower roots of its whitened covariances, L×M×M (one where the
-    /// latent functions share it; none for exact inference).
+    /// Returns the whitened mean of q, M×L, and the lower roots of its whitened covariances, L×M×M
+    /// (one where the latent functions share it; none for exact inference).
     fn q<'py>(&self, py: Python<'py>) -> PyResult<Pair<'py>> {
         let posterior = self.known()?;
         Ok((matrix(py, posterior.q_mu())?, stack(py, &posterior.q_sqrt())?))
     }
 
-    /// Mean and covariances of the inducing variables u; none for exact inference.
+    /// Returns the mean and covariances of the inducing variables u; none for exact inference.
     fn q_u<'py>(&self, py: Python<'py>) -> PyResult<Option<Pair<'py>>> {
         let posterior = self.known()?;
         let Some((mean, all)) = unlocked(py, || Ok(posterior.q_u()))? else { return Ok(None) };

@@ -5,7 +5,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use sparsegp::data::{Encoding, InputColumn};
 
-/// Points of the sphere in kilometres, N×3, for latitudes and longitudes in degrees of columns of these names.
+/// Returns the points of the sphere in kilometres, N×3, for latitudes and longitudes in degrees of
+/// columns of these names.
 #[pyfunction]
 pub fn place_points<'py>(
     latitude: PyReadonlyArray1<'py, f64>,

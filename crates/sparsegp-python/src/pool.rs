@@ -19,8 +19,8 @@ const STACK: usize = 16 << 20;
 
 static POOL: Mutex<Option<Held>> = Mutex::new(None);
 
-/// What is asked for by the environment; joblib and others tell their workers by `OMP_NUM_THREADS` how
-/// many threads each may have.
+/// Returns what is asked for by the environment; joblib and others tell their workers by
+/// `OMP_NUM_THREADS` how many threads each may have.
 fn by_environment() -> usize {
     let number = |name| std::env::var(name).ok()?.trim().parse().ok().filter(|n| *n > 0);
     let names = ["SPARSEGP_NUM_THREADS", "RAYON_NUM_THREADS", "OMP_NUM_THREADS"];
@@ -37,7 +37,7 @@ fn renewed(threads: usize) -> PyResult<Held> {
     Ok(Held { process: std::process::id(), threads, pool: Arc::new(pool) })
 }
 
-/// The pool of this process.
+/// Returns the pool of this process.
 pub fn pool() -> PyResult<Arc<ThreadPool>> {
     let mut held = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     let threads = held.as_ref().map_or_else(by_environment, |h| h.threads);
@@ -82,7 +82,7 @@ pub fn set_num_threads(threads: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// The number of threads.
+/// Returns the number of threads.
 #[pyfunction]
 pub fn num_threads() -> usize {
     let held = POOL.lock().unwrap_or_else(PoisonError::into_inner);

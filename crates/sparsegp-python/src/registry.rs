@@ -8,7 +8,8 @@ use sparsegp::kernels::{self, Inputs};
 use sparsegp::likelihoods;
 use sparsegp::methods;
 
-/// The settings of a fit: names in Python and at the command line, what values are, defaults, what each does.
+/// Returns the settings of a fit: names in Python and at the command line, what values are,
+/// defaults, what each does.
 fn settings() -> Vec<Value> {
     let entry = |own: &settings::Setting| {
         let (kind, least) = match own.kind {
@@ -35,7 +36,8 @@ fn settings() -> Vec<Value> {
     settings::all().map(entry).collect()
 }
 
-/// Kernels, likelihoods and methods with one line about each, and the settings of a fit, as JSON.
+/// Returns kernels, likelihoods and methods with one line about each, and the settings of a fit, as
+/// JSON.
 #[pyfunction]
 pub fn registry() -> String {
     let kernels: Vec<Value> = kernels::REGISTRY
@@ -64,25 +66,25 @@ pub fn registry() -> String {
         .to_string()
 }
 
-/// The JSON of a kernel's short form, such as `matern52 + linear`.
+/// Returns the JSON of a kernel's short form, such as `matern52 + linear`.
 #[pyfunction]
 pub fn parse_kernel(spec: &str) -> PyResult<String> {
     kernels::spec::read(spec).map(|json| json.to_string()).map_err(exception)
 }
 
-/// The JSON of a likelihood's short form, such as `student-t(df=4)`.
+/// Returns the JSON of a likelihood's short form, such as `student-t(df=4)`.
 #[pyfunction]
 pub fn parse_likelihood(spec: &str) -> PyResult<String> {
     let json = kernels::spec::read_as(spec, "the name of a likelihood, such as `poisson`");
     json.map(|json| json.to_string()).map_err(exception)
 }
 
-/// A kernel from its JSON.
+/// Returns a kernel from its JSON.
 pub fn kernel(json: &str, inputs: usize) -> PyResult<Box<dyn kernels::Kernel>> {
     kernels::parse(json, Inputs::unnamed(inputs)).map_err(exception)
 }
 
-/// A likelihood from its JSON.
+/// Returns a likelihood from its JSON.
 pub fn likelihood(json: &str) -> PyResult<Box<dyn likelihoods::Likelihood>> {
     likelihoods::parse(json).map_err(exception)
 }

@@ -27,7 +27,7 @@ pub fn room(what: &str, products: &[&[usize]], remedy: &str) -> PyResult<()> {
     )))
 }
 
-/// A number of bytes in words.
+/// Returns a number of bytes in words.
 fn size(bytes: f64) -> String {
     let units = ["bytes", "kB", "MB", "GB", "TB", "PB"];
     let (mut value, mut unit) = (bytes, 0);
@@ -41,7 +41,8 @@ fn size(bytes: f64) -> String {
     }
 }
 
-/// Bytes that the system and the group of the process leave; none where the system does not say.
+/// Returns bytes that the system and the group of the process leave; none where the system does not
+/// say.
 fn available() -> Option<f64> {
     let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<f64>().ok();
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;

@@ -62,7 +62,7 @@ struct Density<'py> {
     raised: Option<PyErr>,
 }
 
-/// As many numbers as there are places.
+/// Fills the places, for which there must be as many numbers.
 fn fill(places: &mut [f64], found: impl ExactSizeIterator<Item = f64>) -> PyResult<()> {
     if found.len() != places.len() {
         return Err(PyValueError::new_err(format!(

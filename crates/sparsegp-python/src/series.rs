@@ -8,7 +8,7 @@ use sparsegp::data::{CutOff, CutOffOptions, cut_offs};
 use sparsegp::linalg::Mat;
 use sparsegp::metrics::Metrics;
 
-/// The mean continuous ranked probability score of normal predictions.
+/// Returns the mean continuous ranked probability score of normal predictions.
 #[pyfunction]
 pub fn normal_crps(
     y: PyReadonlyArray1<'_, f64>,
@@ -63,26 +63,27 @@ impl CutOffs {
         Ok(Self { own, times })
     }
 
-    /// Where the parts of the horizon end, in words.
+    /// Returns where the parts of the horizon end, in words.
     #[getter]
     fn parts(&self) -> Vec<String> {
         self.own.parts.clone()
     }
 
-    /// The times of the cut-offs.
+    /// Returns the times of the cut-offs.
     #[getter]
     fn times<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f64>> {
         PyArray1::from_iter(py, self.own.cuts.iter().map(|cut| cut.time))
     }
 
-    /// Training rows and test rows of a cut-off, and the parts of the horizon that the latter are in.
+    /// Returns the training rows and test rows of a cut-off, and the parts of the horizon that the
+    /// latter are in.
     fn rows<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Divided<'py>> {
         let cut = self.cut(index)?;
         let array = |rows: &[usize]| PyArray1::from_iter(py, rows.iter().map(|row| *row as i64));
         Ok((array(&cut.train), array(&cut.test), array(&cut.part)))
     }
 
-    /// What a simple rule predicts for the test rows of a cut-off.
+    /// Returns what a simple rule predicts for the test rows of a cut-off.
     #[pyo3(signature = (index, y, season))]
     fn simple<'py>(
         &self,

@@ -89,18 +89,18 @@ impl Shard {
         Ok((py.import("sparsegp._core")?.getattr("_shard")?, parts))
     }
 
-    /// Means, spreads and isolated values of the rows, in their own units.
+    /// Returns means, spreads and isolated values of the rows, in their own units.
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         bytes(py, &unlocked(py, || Ok(self.0.statistics()))?)
     }
 
-    /// The second pass that `gathered` asks for.
+    /// Makes the second pass that `gathered` asks for.
     fn bodies<'py>(&self, py: Python<'py>, statistics: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let all = read(statistics)?;
         bytes(py, &unlocked(py, || Ok(self.0.bodies(&all)))?)
     }
 
-    /// The rows as a model sees them.
+    /// Returns the rows as a model sees them.
     fn scaled(
         &self,
         py: Python<'_>,
@@ -112,14 +112,14 @@ impl Shard {
         unlocked(py, || self.0.scaled(&scaler, index, first)).map(Self)
     }
 
-    /// What these rows contribute to a request.
+    /// Returns what these rows contribute to a request.
     fn answer<'py>(&self, py: Python<'py>, request: &[u8]) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let cpu = CPU.get_or_init(Cpu::default);
         let sums = unlocked(py, || self.0.answer(request, cpu))?;
         Ok(PyArray1::from_vec(py, sums))
     }
 
-    /// Rows at these places.
+    /// Returns the rows at these places.
     fn take<'py>(
         &self,
         py: Python<'py>,
@@ -133,7 +133,7 @@ impl Shard {
     }
 }
 
-/// A shard from what `pickle` keeps of one.
+/// Returns a shard from what `pickle` keeps of one.
 #[pyfunction]
 pub fn _shard(
     x: Array2<'_>,
@@ -148,7 +148,7 @@ pub fn _shard(
     Ok(Shard(Rows::placed(rows, index, first)))
 }
 
-/// The sum of answers along the binary tree over their indices.
+/// Returns the sum of answers along the binary tree over their indices.
 #[pyfunction]
 pub fn total<'py>(
     py: Python<'py>,
@@ -159,7 +159,8 @@ pub fn total<'py>(
     Ok(PyArray1::from_vec(py, sum))
 }
 
-/// The statistics of all rows from those of shards, and whether `Shard.bodies` is asked for.
+/// Returns the statistics of all rows from those of shards, and whether `Shard.bodies` is asked
+/// for.
 #[pyfunction]
 pub fn gathered<'py>(
     py: Python<'py>,
@@ -169,7 +170,7 @@ pub fn gathered<'py>(
     Ok((bytes(py, &all)?, !all.isolated().is_empty()))
 }
 
-/// The statistics of all rows with what the second pass found.
+/// Returns the statistics of all rows with what the second pass found.
 #[pyfunction]
 pub fn with_bodies<'py>(
     py: Python<'py>,
@@ -182,7 +183,7 @@ pub fn with_bodies<'py>(
     self::bytes(py, &all)
 }
 
-/// The scales of the columns.
+/// Returns the scales of the columns.
 #[pyfunction]
 pub fn preparation<'py>(
     py: Python<'py>,
@@ -200,7 +201,7 @@ pub fn preparation<'py>(
     Ok(PyBytes::new(py, text.as_bytes()))
 }
 
-/// The numbers that texts of a column become, row by row; `column` as `encode` gives it.
+/// Returns the numbers that texts of a column become, row by row; `column` as `encode` gives it.
 #[pyfunction]
 pub fn encoded(column: &str, cells: Vec<String>) -> PyResult<Vec<Vec<f64>>> {
     let own: InputColumn = read_json(column)?;

@@ -56,19 +56,20 @@ impl Options {
         Ok(options)
     }
 
-    /// Training by minibatches.
+    /// Returns the options of training by minibatches.
     pub fn stochastic(&self) -> PyResult<StochasticOptions> {
         let batches = self.put(settings::defaults_of(self.method()))?.batches.unwrap_or_default();
         Ok(StochasticOptions { seed: self.seed(), ..batches.training })
     }
 
-    /// Training on all rows at once, without a tolerance to the optimum's last digits.
+    /// Returns the options of training on all rows at once, without a tolerance to the optimum's
+    /// last digits.
     pub fn whole(&self) -> PyResult<TrainOptions> {
         let train = TrainOptions::default();
         Ok(self.put(FitOptions { train, ..FitOptions::default() })?.train)
     }
 
-    /// For [`sparsegp::fit`].
+    /// Returns the options for [`sparsegp::fit`].
     pub fn fit_options(&self, points: Option<Mat<f64>>) -> PyResult<FitOptions> {
         let mut options = self.put(settings::defaults_of(self.method()))?;
         if let Some(points) = points {
@@ -77,8 +78,8 @@ impl Options {
         Ok(options)
     }
 
-    /// For [`sparsegp::fit::go_on`] with `rows` that stand for `population`: unless a rate is
-    /// given, no minibatch moves q by more than its share.
+    /// Returns the options for [`sparsegp::fit::go_on`] with `rows` that stand for `population`:
+    /// unless a rate is given, no minibatch moves q by more than its share.
     pub fn part_options(&self, rows: usize, population: usize) -> PyResult<FitOptions> {
         let mut options = self.fit_options(None)?;
         if let (false, Some(batches)) =
@@ -95,44 +96,44 @@ impl Options {
         self.values.get(name)?.as_str()
     }
 
-    /// Rows of a minibatch, if there are to be minibatches.
+    /// Returns the number of rows of a minibatch, if there are to be minibatches.
     pub fn batch_size(&self) -> Option<usize> {
         self.values.get("batch")?.as_u64()?.try_into().ok()
     }
 
-    /// The kernel, empty if none is given.
+    /// Returns the kernel, empty if none is given.
     pub fn kernel(&self) -> &str {
         self.text("kernel").unwrap_or_default()
     }
 
-    /// The method.
+    /// Returns the method.
     pub fn method(&self) -> &str {
         self.text("method").unwrap_or("auto")
     }
 
-    /// Whether a number of inducing points is given.
+    /// Returns whether a number of inducing points is given.
     pub fn asks_for_inducing(&self) -> bool {
         self.values.contains_key("inducing")
     }
 
-    /// The likelihood, if it is given.
+    /// Returns the likelihood, if it is given.
     pub fn likelihood(&self) -> Option<&str> {
         self.text("likelihood")
     }
 
-    /// Seconds that there are, if they are limited.
+    /// Returns seconds that there are, if they are limited.
     pub fn time_limit(&self) -> Option<f64> {
         self.values.get("time_limit")?.as_f64()
     }
 
-    /// The seed.
+    /// Returns the seed.
     pub fn seed(&self) -> u64 {
         self.values.get("seed").and_then(Value::as_u64).unwrap_or_default()
     }
 }
 
-/// What is to be said of settings that have no effect with the method that was taken in the end, of
-/// those that are not as by default; `options` is JSON.
+/// Returns what is to be said of settings that have no effect with the method that was taken in the
+/// end, of those that are not as by default; `options` is JSON.
 #[pyfunction]
 pub fn without_effect(options: &str, taken: &str, rows: usize) -> PyResult<Vec<String>> {
     let Options { mut values, .. } = crate::errors::read_json(options)?;

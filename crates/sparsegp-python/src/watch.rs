@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// What a callback's answer means for work that runs in the interpreter's thread: whether it
-/// continues. An exception ends it, and is kept for the caller.
+/// Returns what a callback's answer means for work that runs in the interpreter's thread: whether
+/// it continues. An exception ends it, and is kept for the caller.
 pub fn continues(answer: PyResult<bool>, stopped: &mut Option<PyErr>) -> ControlFlow<()> {
     match answer {
         Ok(false) => ControlFlow::Continue(()),
@@ -78,8 +78,8 @@ impl<T: Send> Shards for Asking<T> {
     }
 }
 
-/// What the calling thread sends. It may itself ask for work on this pool, which may have only this
-/// thread: it is done meanwhile.
+/// Returns what the calling thread sends. It may itself ask for work on this pool, which may have
+/// only this thread: it is done meanwhile.
 fn waited<A>(answered: &Receiver<A>) -> Result<A, TryRecvError> {
     loop {
         match answered.try_recv() {
@@ -187,7 +187,7 @@ pub fn watched<T: Send>(
     answered(py, callback, &nobody, |engine, observer, _| work(engine, observer))
 }
 
-/// What an exception is to the work whose question raised it.
+/// Returns what an exception is to the work whose question raised it.
 fn as_refusal(py: Python<'_>, error: &PyErr) -> Error {
     match error.is_instance_of::<PyKeyboardInterrupt>(py) {
         true => Error::Interrupted,
@@ -195,8 +195,8 @@ fn as_refusal(py: Python<'_>, error: &PyErr) -> Error {
     }
 }
 
-/// The same for work with questions, which `answering` answers in the calling thread. An exception that it raises ends the work
-/// (Ctrl-C as any other interruption does).
+/// Does the same for work with questions, which `answering` answers in the calling thread. An
+/// exception that it raises ends the work (Ctrl-C as any other interruption does).
 pub fn answered<T: Send>(
     py: Python<'_>,
     callback: Option<&Bound<'_, PyAny>>,
@@ -285,7 +285,7 @@ fn wait<T>(receiver: Receiver<Message<T>>) -> (Receiver<Message<T>>, Received<T>
     (receiver, message)
 }
 
-/// Whether the callback wants an end.
+/// Returns whether the callback wants an end.
 fn call(callback: Option<&Bound<'_, PyAny>>, event: &Value) -> PyResult<bool> {
     match callback {
         Some(callback) => callback.call1((event.to_string(),))?.is_truthy(),

@@ -49,43 +49,44 @@ pub struct RowSlopes<'a> {
 
 /// An uncollapsed bound.
 pub trait Bound: Send + Sync {
-    /// Its name in requests.
+    /// Returns its name in requests.
     fn name(&self) -> &'static str;
 
-    /// Whether ∂ℓ/∂r = ∂ℓ/∂s.
+    /// Returns whether ∂ℓ/∂r = ∂ℓ/∂s.
     fn equal_slopes(&self) -> bool;
 
-    /// Whether it has factors v.
+    /// Returns whether it has factors v.
     fn has_factors(&self) -> bool {
         false
     }
 
-    /// Whether it needs a likelihood with local variables.
+    /// Returns whether it needs a likelihood with local variables.
     fn augments(&self) -> bool {
         false
     }
 
-    /// In how many turns q is to move, each at what the turns before left.
+    /// Returns in how many turns q is to move, each at what the turns before left.
     fn turns(&self, likelihood: &dyn Likelihood) -> usize {
         let _ = likelihood;
         1
     }
 
-    /// The turn of a latent value of a target.
+    /// Returns the turn of a latent value of a target.
     fn turn(&self, likelihood: &dyn Likelihood, latent: usize) -> usize {
         let _ = (likelihood, latent);
         0
     }
 
-    /// Whether natural-gradient steps of any size up to 1 on all rows, in their turns, cannot lower the
-    /// bound.
+    /// Returns whether natural-gradient steps of any size up to 1 on all rows, in their turns,
+    /// cannot lower the bound.
     fn never_falls(&self, likelihood: &dyn Likelihood) -> bool {
         // with Gaussian noise it is a constant − KL(q‖q*), which falls all along the straight line to
         // q* in the natural parameters
         likelihood.as_gaussian().is_some()
     }
 
-    /// The local variables, if the bound has them and some parameter of the likelihood has an update in closed form.
+    /// Returns the local variables, if the bound has them and some parameter of the likelihood has
+    /// an update in closed form.
     fn closed_form<'a>(
         &self,
         likelihood: &'a dyn Likelihood,
@@ -103,7 +104,7 @@ pub trait Bound: Send + Sync {
         Ok(())
     }
 
-    /// ℓ with its slopes; `variance` is scratch of K numbers.
+    /// Returns ℓ with its slopes; `variance` is scratch of K numbers.
     fn row(
         &self,
         likelihood: &dyn Likelihood,
@@ -116,7 +117,7 @@ pub trait Bound: Send + Sync {
 /// Every bound.
 const REGISTRY: &[&dyn Bound] = &[&Hensman, &Titsias2025, &Spherical, &Augmented];
 
-/// The bound of a name.
+/// Returns the bound of a name.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a name that none has.
@@ -126,8 +127,8 @@ pub fn find(name: &str) -> Result<&'static dyn Bound> {
 }
 
 impl Row<'_> {
-    /// E[log p(y | f)] at these variances, times the row's weight; so are the slopes a, b and those of
-    /// the likelihood's parameters.
+    /// Returns E[log p(y | f)] at these variances, times the row's weight; so are the slopes a, b
+    /// and those of the likelihood's parameters.
     fn expectation(
         &self,
         likelihood: &dyn Likelihood,
@@ -137,7 +138,7 @@ impl Row<'_> {
         self.weighted(out, |slopes| likelihood.expect(self.target, self.mu, variance, slopes))
     }
 
-    /// What `expect` gives, times the row's weight.
+    /// Returns what `expect` gives, times the row's weight.
     fn weighted(&self, out: &mut RowSlopes<'_>, expect: impl FnOnce(Slopes<'_>) -> f64) -> f64 {
         let value = expect(Slopes { mean: out.a, variance: out.b, params: out.params });
         if self.weight != 1.0 {

@@ -24,52 +24,52 @@ pub trait Real:
     + Mul<f64, Output = Self>
     + Div<f64, Output = Self>
 {
-    /// A number that depends on nothing.
+    /// Creates a number that depends on nothing.
     fn constant(value: f64) -> Self;
 
-    /// The value, for comparisons.
+    /// Returns the value, for comparisons.
     fn value(self) -> f64;
 
-    /// φ of this number, from φ, φ′ and φ″ at its value: for functions that are not here.
+    /// Returns φ of this number, from φ, φ′ and φ″ at its value: for functions that are not here.
     fn chain(self, value: f64, first: f64, second: f64) -> Self;
 
-    /// eˣ.
+    /// Returns eˣ.
     fn exp(self) -> Self {
         let e = self.value().exp();
         self.chain(e, e, e)
     }
 
-    /// eˣ − 1.
+    /// Returns eˣ − 1.
     fn exp_m1(self) -> Self {
         let e = self.value().exp();
         self.chain(self.value().exp_m1(), e, e)
     }
 
-    /// log x.
+    /// Returns log x.
     fn ln(self) -> Self {
         let r = 1.0 / self.value();
         self.chain(self.value().ln(), r, -r * r)
     }
 
-    /// log(1 + x).
+    /// Returns log(1 + x).
     fn ln_1p(self) -> Self {
         let r = 1.0 / (1.0 + self.value());
         self.chain(self.value().ln_1p(), r, -r * r)
     }
 
-    /// √x.
+    /// Returns √x.
     fn sqrt(self) -> Self {
         let s = self.value().sqrt();
         self.chain(s, 0.5 / s, -0.25 / (s * self.value()))
     }
 
-    /// xᵖ.
+    /// Returns xᵖ.
     fn powf(self, p: f64) -> Self {
         let x = self.value();
         self.chain(x.powf(p), p * x.powf(p - 1.0), p * (p - 1.0) * x.powf(p - 2.0))
     }
 
-    /// xⁿ.
+    /// Returns xⁿ.
     fn powi(self, n: i32) -> Self {
         let (x, p) = (self.value(), f64::from(n));
         let first = if n == 0 { 0.0 } else { p * x.powi(n - 1) };
@@ -77,71 +77,71 @@ pub trait Real:
         self.chain(x.powi(n), first, second)
     }
 
-    /// 1/x.
+    /// Returns 1/x.
     fn recip(self) -> Self {
         let r = 1.0 / self.value();
         self.chain(r, -r * r, 2.0 * r * r * r)
     }
 
-    /// |x|, with slope 0 at 0.
+    /// Returns |x|, with slope 0 at 0.
     fn abs(self) -> Self {
         let x = self.value();
         self.chain(x.abs(), if x == 0.0 { 0.0 } else { x.signum() }, 0.0)
     }
 
-    /// sin x.
+    /// Returns sin x.
     fn sin(self) -> Self {
         let (s, c) = self.value().sin_cos();
         self.chain(s, c, -s)
     }
 
-    /// cos x.
+    /// Returns cos x.
     fn cos(self) -> Self {
         let (s, c) = self.value().sin_cos();
         self.chain(c, -s, -c)
     }
 
-    /// tanh x.
+    /// Returns tanh x.
     fn tanh(self) -> Self {
         let t = self.value().tanh();
         let slope = 1.0 - t * t;
         self.chain(t, slope, -2.0 * t * slope)
     }
 
-    /// arctan x.
+    /// Returns arctan x.
     fn atan(self) -> Self {
         let x = self.value();
         let slope = 1.0 / (1.0 + x * x);
         self.chain(x.atan(), slope, -2.0 * x * slope * slope)
     }
 
-    /// The error function.
+    /// Returns the error function.
     fn erf(self) -> Self {
         let x = self.value();
         let slope = 2.0 / PI.sqrt() * (-x * x).exp();
         self.chain(erf::erf(x), slope, -2.0 * x * slope)
     }
 
-    /// log Φ(x), Φ the distribution function of a standard normal.
+    /// Returns log Φ(x), Φ the distribution function of a standard normal.
     fn ln_cdf(self) -> Self {
         let (x, h) = (self.value(), special::hazard(self.value()));
         self.chain(special::log_normal_cdf(x), h, -h * (h + x))
     }
 
-    /// log Γ(x), x > 0.
+    /// Returns log Γ(x), x > 0.
     fn ln_gamma(self) -> Self {
         let x = self.value();
         self.chain(gamma::ln_gamma(x), gamma::digamma(x), trigamma(x))
     }
 
-    /// log(1 + eˣ).
+    /// Returns log(1 + eˣ).
     fn softplus(self) -> Self {
         let x = self.value();
         let (up, down) = (special::sigmoid(x), special::sigmoid(-x));
         self.chain(special::softplus(x), up, up * down)
     }
 
-    /// 1/(1 + e⁻ˣ).
+    /// Returns 1/(1 + e⁻ˣ).
     fn sigmoid(self) -> Self {
         let (up, down) = (special::sigmoid(self.value()), special::sigmoid(-self.value()));
         self.chain(up, up * down, up * down * (down - up))
@@ -174,7 +174,7 @@ pub struct Dual<const N: usize> {
 }
 
 impl<const N: usize> Dual<N> {
-    /// The variable xᵢ at a value; a constant if there is no such i.
+    /// Creates the variable xᵢ at a value; a constant if there is no such i.
     pub fn variable(value: f64, i: usize) -> Self {
         let mut own = Self::constant(value);
         if let Some(slope) = own.first.get_mut(i) {

@@ -137,8 +137,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether an optimiser may recover by trying a nearer point: the matrix stopped being positive
-    /// definite, its factor meaningful or the objective finite at this one.
+    /// Returns whether an optimiser may recover by trying a nearer point: the matrix stopped being
+    /// positive definite, its factor meaningful or the objective finite at this one.
     pub fn is_recoverable(&self) -> bool {
         matches!(
             self,
@@ -146,8 +146,8 @@ impl Error {
         )
     }
 
-    /// The same with another cause and remedy, where it is a matrix that is not positive definite: who made the matrix knows
-    /// more of it than who factorised it.
+    /// Returns the same with another cause and remedy, where it is a matrix that is not positive
+    /// definite: who made the matrix knows more of it than who factorised it.
     #[must_use]
     pub fn with_hint(self, hint: &'static str) -> Self {
         match self {
@@ -158,7 +158,7 @@ impl Error {
         }
     }
 
-    /// A [`Error::Shape`]: what was expected of an argument, and what was found.
+    /// Creates an [`Error::Shape`]: what was expected of an argument, and what was found.
     pub(crate) fn shape(
         what: impl Into<String>,
         expected: impl Into<String>,
@@ -167,13 +167,14 @@ impl Error {
         Error::Shape { what: what.into(), expected: expected.into(), found: found.to_string() }
     }
 
-    /// A [`Error::File`] from an input/output error.
+    /// Creates an [`Error::File`] from an input/output error.
     pub fn io(path: impl Into<PathBuf>, error: &std::io::Error) -> Self {
         Error::File { path: path.into(), reason: error.to_string() }
     }
 }
 
-/// The existing names nearest to `name` (Damerau–Levenshtein), at most three, nearest first.
+/// Returns the existing names nearest to `name` (Damerau–Levenshtein), at most three, nearest
+/// first.
 pub fn nearest<'a>(name: &str, existing: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut all: Vec<(usize, &str)> = existing
         .into_iter()

@@ -7,13 +7,13 @@ use std::sync::{PoisonError, RwLock};
 pub trait Named: Copy + 'static {
     /// What it is, for messages: `kernel`.
     const WHAT: &'static str;
-    /// Its name.
+    /// Returns its name.
     fn name(&self) -> &'static str;
-    /// Other names that are understood.
+    /// Returns other names that are understood.
     fn aliases(&self) -> &'static [&'static str];
-    /// Whether another entry is this one.
+    /// Returns whether another entry is this one.
     fn is(&self, other: &Self) -> bool;
-    /// The entries of this crate.
+    /// Returns the entries of this crate.
     fn own() -> &'static [Self];
 }
 
@@ -21,7 +21,7 @@ pub trait Named: Copy + 'static {
 pub struct Guests<E: 'static>(RwLock<Vec<&'static E>>);
 
 impl<E: Named> Guests<E> {
-    /// None yet.
+    /// Creates an empty list.
     pub const fn new() -> Self {
         Self(RwLock::new(Vec::new()))
     }

@@ -14,7 +14,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use std::collections::HashMap;
 
-/// The generator of the stream `name` under `seed`.
+/// Returns the generator of the stream `name` under `seed`.
 ///
 /// ```
 /// use rand::Rng;
@@ -31,19 +31,20 @@ pub fn stream(seed: u64, name: &str) -> ChaCha8Rng {
     generator
 }
 
-/// FNV-1a, 64 bits (Fowler, Noll and Vo).
+/// Returns FNV-1a, 64 bits (Fowler, Noll and Vo).
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Uniform on [0, 1): a multiple of 2⁻⁵³ made of the upper 53 bits of one word.
+/// Draws a number uniform on [0, 1): a multiple of 2⁻⁵³ made of the upper 53 bits of one word.
 pub fn uniform(generator: &mut (impl Rng + ?Sized)) -> f64 {
     (generator.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
 }
 
-/// Uniform on 0, 1, …, `bound` − 1, without bias (Lemire 2019, Alg. 5); 0 if `bound` is 0 or 1.
+/// Draws a number uniform on 0, 1, …, `bound` − 1, without bias (Lemire 2019, Alg. 5); 0 if `bound`
+/// is 0 or 1.
 pub fn below(generator: &mut (impl Rng + ?Sized), bound: usize) -> usize {
     if bound < 2 {
         return 0;
@@ -58,8 +59,8 @@ pub fn below(generator: &mut (impl Rng + ?Sized), bound: usize) -> usize {
     }
 }
 
-/// The first `count` entries of a uniformly random permutation of 0, 1, …, `n` − 1 (Fisher–Yates).
-/// At most `n` indices are returned.
+/// Returns the first `count` entries of a uniformly random permutation of 0, 1, …, `n` − 1
+/// (Fisher–Yates). At most `n` indices are returned.
 pub fn permutation(generator: &mut impl Rng, n: usize, count: usize) -> Vec<usize> {
     let count = count.min(n);
     // only the entries that are not at home are kept: memory grows with `count`, not with `n`

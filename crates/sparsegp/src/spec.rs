@@ -26,22 +26,23 @@ pub struct Inputs<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Unnamed columns.
+    /// Creates unnamed columns.
     pub fn unnamed(dim: usize) -> Self {
         Self { dim, names: None, groups: &[] }
     }
 
-    /// Named columns.
+    /// Creates named columns.
     pub fn named(names: &'a [String]) -> Self {
         Self { dim: names.len(), names: Some(names), groups: &[] }
     }
 
-    /// Index of a column.
+    /// Returns the index of a column.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.names?.iter().position(|n| n == name)
     }
 
-    /// The places in this list of columns of the coordinates of each place on Earth that is in it as a whole.
+    /// Returns the places in this list of columns of the coordinates of each place on Earth that is
+    /// in it as a whole.
     pub fn of_places(&self, dims: &[usize]) -> Vec<Vec<usize>> {
         let at = |q: usize| dims.iter().position(|own| *own == q);
         let whole = |first: usize| {
@@ -53,14 +54,15 @@ impl<'a> Inputs<'a> {
         places_in(self.names.unwrap_or_default()).into_iter().filter_map(whole).collect()
     }
 
-    /// Whether a column is a latitude or a longitude of a place.
+    /// Returns whether a column is a latitude or a longitude of a place.
     pub fn is_of_place(&self, name: &str) -> bool {
         let parts = |own: &String| parts_of_place(own).is_some_and(|(a, b)| a == name || b == name);
         self.names.unwrap_or_default().iter().any(parts)
     }
 
-    /// The columns of this name: one, or where a table's column of categories became several, all of those
-    /// (`colour=blue`, `colour=red` for `colour`), or the coordinates of a place (for its latitude and its longitude).
+    /// Returns the columns of this name: one, or where a table's column of categories became
+    /// several, all of those (`colour=blue`, `colour=red` for `colour`), or the coordinates of a
+    /// place (for its latitude and its longitude).
     pub fn positions(&self, name: &str) -> Vec<usize> {
         if let Some(position) = self.position(name) {
             return vec![position];
@@ -84,8 +86,8 @@ pub fn read(spec: &str) -> Result<Value> {
     read_as(spec, "the name of a kernel, such as `rbf` or `matern52`")
 }
 
-/// [`read`] for other things than kernels, in the same language; `what` is said to be expected where
-/// a name is missing.
+/// Reads as [`read`] does, for other things than kernels, in the same language; `what` is said to
+/// be expected where a name is missing.
 ///
 /// # Errors
 /// As for [`read`].
@@ -223,7 +225,7 @@ impl Parser<'_> {
         Ok(Value::Object(entries))
     }
 
-    /// One value, ended by `,` or `)` outside brackets and strings.
+    /// Reads one value, ended by `,` or `)` outside brackets and strings.
     fn json(&mut self) -> Result<Value> {
         self.skip_space();
         let rest = self.rest();
@@ -265,7 +267,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// The kernel, or list of kernels, that is written in the next `length` bytes.
+    /// Returns the kernel, or list of kernels, that is written in the next `length` bytes.
     fn kernels(&self, length: usize) -> Result<Value> {
         let end = self.position + length;
         let mut inner = Parser {
@@ -300,7 +302,7 @@ impl Parser<'_> {
     }
 }
 
-/// JSON with quotation marks around bare words other than `true`, `false` and `null`.
+/// Returns JSON with quotation marks around bare words other than `true`, `false` and `null`.
 fn quote_words(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 8);
     let mut rest = text;
@@ -342,8 +344,8 @@ fn quote_words(text: &str) -> String {
     quoted
 }
 
-/// Starting values from the data, moved inside the parameter's range where they are not; a value that
-/// the specification gave stays.
+/// Sets starting values from the data, moved inside the parameter's range where they are not; a
+/// value that the specification gave stays.
 pub fn initialise(param: &mut Param, values: &[f64]) {
     if !param.given {
         param.start(values);

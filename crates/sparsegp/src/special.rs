@@ -5,7 +5,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, LN_2, TAU};
 /// log √2π.
 pub const HALF_LOG_TAU: f64 = 0.918_938_533_204_672_8;
 
-/// 1/(1 + e⁻ˣ).
+/// Returns 1/(1 + e⁻ˣ).
 pub fn sigmoid(x: f64) -> f64 {
     if x >= 0.0 {
         1.0 / (1.0 + (-x).exp())
@@ -15,23 +15,23 @@ pub fn sigmoid(x: f64) -> f64 {
     }
 }
 
-/// log(1 + eˣ).
+/// Returns log(1 + eˣ).
 pub fn softplus(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
 
-/// log(eᵃ + eᵇ).
+/// Returns log(eᵃ + eᵇ).
 pub fn log_add_exp(a: f64, b: f64) -> f64 {
     let top = a.max(b);
     if top == f64::NEG_INFINITY { top } else { top + (-(a - b).abs()).exp().ln_1p() }
 }
 
-/// Density of the standard normal.
+/// Returns the density of the standard normal.
 pub fn normal_density(x: f64) -> f64 {
     (-0.5 * x * x).exp() / TAU.sqrt()
 }
 
-/// Φ(x).
+/// Returns Φ(x).
 pub fn normal_cdf(x: f64) -> f64 {
     0.5 * libm::erfc(-x * FRAC_1_SQRT_2)
 }
@@ -40,8 +40,8 @@ pub fn normal_cdf(x: f64) -> f64 {
 /// difference to 1/t.
 pub const TAIL: f64 = 5.0;
 
-/// 1/R(t) − t for Mills' ratio R(t) = (1 − Φ(t))/φ(t) and t ≥ [`TAIL`], by Laplace's continued
-/// fraction R = 1/(t + 1/(t + 2/(t + 3/(t + …)))) (Abramowitz & Stegun 26.2.14).
+/// Returns 1/R(t) − t for Mills' ratio R(t) = (1 − Φ(t))/φ(t) and t ≥ [`TAIL`], by Laplace's
+/// continued fraction R = 1/(t + 1/(t + 2/(t + 3/(t + …)))) (Abramowitz & Stegun 26.2.14).
 fn tail_excess(t: f64) -> f64 {
     let mut rest = t;
     for k in (2..=20).rev() {
@@ -50,7 +50,7 @@ fn tail_excess(t: f64) -> f64 {
     1.0 / rest
 }
 
-/// log R(t), Mills' ratio, for t ≥ −30 or so: log Φ(−t) = log R(t) − t²/2 − log √2π.
+/// Returns log R(t), Mills' ratio, for t ≥ −30 or so: log Φ(−t) = log R(t) − t²/2 − log √2π.
 pub fn log_mills(t: f64) -> f64 {
     if t >= TAIL {
         -(t + tail_excess(t)).ln()
@@ -59,7 +59,7 @@ pub fn log_mills(t: f64) -> f64 {
     }
 }
 
-/// log Φ(z).
+/// Returns log Φ(z).
 pub fn log_normal_cdf(z: f64) -> f64 {
     if z <= -TAIL {
         -0.5 * z * z - HALF_LOG_TAU + log_mills(-z)
@@ -70,7 +70,7 @@ pub fn log_normal_cdf(z: f64) -> f64 {
     }
 }
 
-/// log Φ(z) with its first and second derivative ρ = φ/Φ and −ρ(ρ + z).
+/// Returns log Φ(z) with its first and second derivative ρ = φ/Φ and −ρ(ρ + z).
 pub fn log_normal_cdf_slopes(z: f64) -> [f64; 3] {
     if z <= -TAIL {
         let excess = tail_excess(-z);
@@ -84,13 +84,14 @@ pub fn log_normal_cdf_slopes(z: f64) -> [f64; 3] {
     }
 }
 
-/// φ(z)/Φ(z), the hazard of a standard normal at −z.
+/// Returns φ(z)/Φ(z), the hazard of a standard normal at −z.
 pub fn hazard(z: f64) -> f64 {
     log_normal_cdf_slopes(z)[1]
 }
 
-/// log h(u) of h(u) = φ(u) + uΦ(u) = E[max(0, u + ε)], ε standard normal, with Φ/h and φ/h. In the lower tail 1 − tR(t) of h =
-/// φ(t){1 − tR(t)}, t = −u, is what Mills' ratio R has less than 1/t, and keeps its digits.
+/// Returns log h(u) of h(u) = φ(u) + uΦ(u) = E[max(0, u + ε)], ε standard normal, with Φ/h and φ/h.
+/// In the lower tail 1 − tR(t) of h = φ(t){1 − tR(t)}, t = −u, is what Mills' ratio R has less than
+/// 1/t, and keeps its digits.
 pub fn log_normal_excess(u: f64) -> [f64; 3] {
     if u <= -TAIL {
         let excess = tail_excess(-u);
@@ -103,12 +104,13 @@ pub fn log_normal_excess(u: f64) -> [f64; 3] {
     }
 }
 
-/// log(eˣ − 1), for x > 0: the inverse of [`softplus`].
+/// Returns log(eˣ − 1), for x > 0: the inverse of [`softplus`].
 pub fn inverse_softplus(x: f64) -> f64 {
     if x > LN_2 { x + (-(-x).exp()).ln_1p() } else { x.exp_m1().ln() }
 }
 
-/// log(Φ(b) − Φ(a)) for a < b with φ(a) and φ(b), each over Φ(b) − Φ(a). The ends may be infinite.
+/// Returns log(Φ(b) − Φ(a)) for a < b with φ(a) and φ(b), each over Φ(b) − Φ(a). The ends may be
+/// infinite.
 pub fn log_normal_interval(a: f64, b: f64) -> [f64; 3] {
     if a + b > 0.0 {
         // by symmetry in the lower tail, where differences keep their digits
@@ -141,8 +143,8 @@ pub fn log_normal_interval(a: f64, b: f64) -> [f64; 3] {
     [log_scale - 0.5 * t * t - HALF_LOG_TAU, at_b * (-drop).exp(), at_b]
 }
 
-/// ψ′(x) for x > 0, NaN below: the recurrence up to 12, then the asymptotic series (Abramowitz & Stegun 6.4.6,
-/// 6.4.12).
+/// Returns ψ′(x) for x > 0, NaN below: the recurrence up to 12, then the asymptotic series
+/// (Abramowitz & Stegun 6.4.6, 6.4.12).
 pub fn trigamma(mut x: f64) -> f64 {
     if x < 0.0 {
         return f64::NAN;
@@ -167,9 +169,10 @@ pub fn trigamma(mut x: f64) -> f64 {
 /// the digits that ln Γ loses.
 const LARGE_SHAPE: f64 = 2000.0;
 
-/// P(a, x) and Q(a, x), the regularised incomplete gamma functions: the distribution function of a gamma variable of shape a > 0 at
-/// x ≥ 0, and what is left. For large shapes by Temme's uniform expansion (1979; DLMF 8.12.3–8.12.8) with λ = x/a, μ = λ − 1,
-/// ½η² = μ − ln λ: P = ½ erfc(−η√(a/2)) − R, R = e^{−½aη²}/√(2πa) Σ c_k(η) a⁻ᵏ.
+/// Returns P(a, x) and Q(a, x), the regularised incomplete gamma functions: the distribution
+/// function of a gamma variable of shape a > 0 at x ≥ 0, and what is left. For large shapes by
+/// Temme's uniform expansion (1979; DLMF 8.12.3–8.12.8) with λ = x/a, μ = λ − 1, ½η² = μ − ln λ:
+/// P = ½ erfc(−η√(a/2)) − R, R = e^{−½aη²}/√(2πa) Σ c_k(η) a⁻ᵏ.
 pub fn incomplete_gamma(a: f64, x: f64) -> (f64, f64) {
     if x <= 0.0 || x.is_nan() {
         return if x.is_nan() { (x, x) } else { (0.0, 1.0) };
@@ -213,7 +216,7 @@ pub fn incomplete_gamma(a: f64, x: f64) -> (f64, f64) {
     ((0.5 * libm::erfc(-t) - rest).clamp(0.0, 1.0), (0.5 * libm::erfc(t) + rest).clamp(0.0, 1.0))
 }
 
-/// log y!.
+/// Returns log y!.
 pub fn log_factorial(y: f64) -> f64 {
     statrs::function::gamma::ln_gamma(y + 1.0)
 }
@@ -239,7 +242,7 @@ pub fn scaled_exponential_integral(x: f64) -> f64 {
     1.0 / (x + 1.0 - tail)
 }
 
-/// Whether a number is 0, 1, 2, ….
+/// Returns whether a number is 0, 1, 2, ….
 pub fn is_count(y: f64) -> bool {
     y >= 0.0 && y.is_finite() && y.fract() == 0.0
 }

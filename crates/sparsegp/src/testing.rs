@@ -28,7 +28,7 @@ const STEP: f64 = 1e-3;
 /// Slopes agree with differences to this, relative to 1 and them.
 const SLOPES: f64 = 2e-7;
 
-/// A derivative by differences of fourth order.
+/// Returns a derivative by differences of fourth order.
 fn difference(f: impl Fn(f64) -> f64, h: f64) -> f64 {
     (8.0 * (f(h) - f(-h)) - (f(2.0 * h) - f(-2.0 * h))) / (12.0 * h)
 }
@@ -53,7 +53,7 @@ fn variances(k: &dyn Kernel, x: MatRef<f64>) -> Vec<f64> {
     out
 }
 
-/// A kernel with one of its numbers moved.
+/// Returns a kernel with one of its numbers moved.
 fn moved(k: &dyn Kernel, index: usize, h: f64) -> Box<dyn Kernel> {
     let mut k = k.clone_box();
     move_one(k.params_mut().into_iter().map(|(_, param)| param), index, h);
@@ -66,7 +66,7 @@ fn shifted(a: MatRef<f64>, i: usize, j: usize, h: f64) -> Mat<f64> {
     b
 }
 
-/// A matrix of numbers that repeat nothing.
+/// Returns a matrix of numbers that repeat nothing.
 fn weights(rows: usize, columns: usize) -> Mat<f64> {
     Mat::from_fn(rows, columns, |i, j| (1.7 * i as f64 + 5.06 * j as f64 + 2.2).sin() * 1.3)
 }
@@ -112,7 +112,7 @@ pub fn check_kernel(kernel: &dyn Kernel, x: MatRef<f64>, z: MatRef<f64>) -> Foun
     check_pull_back_of_diagonal(kernel, x, &name)
 }
 
-/// Σ W∘K with its slopes, against differences.
+/// Returns Σ W∘K with its slopes, against differences.
 fn check_pull_back(k: &dyn Kernel, x: MatRef<f64>, z: Option<MatRef<f64>>, name: &str) -> Found {
     let columns = z.map_or(x.nrows(), |z| z.nrows());
     let raw = weights(x.nrows(), columns);
@@ -279,7 +279,7 @@ pub fn check_likelihood(likelihood: &dyn Likelihood, targets: &[Target]) -> Foun
     Ok(())
 }
 
-/// E[log p] with slopes in means, variances and parameters.
+/// Returns E[log p] with slopes in means, variances and parameters.
 fn expect(
     likelihood: &dyn Likelihood,
     target: Target,
@@ -326,7 +326,7 @@ fn check_slopes(
     Ok(())
 }
 
-/// E[log p] and log E[p] by sums over ten deviations.
+/// Returns E[log p] and log E[p] by sums over ten deviations.
 fn check_on_a_grid(
     likelihood: &dyn Likelihood,
     target: Target,

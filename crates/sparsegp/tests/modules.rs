@@ -239,6 +239,70 @@ fn functions_are_no_longer_than_a_page() {
     assert!(found.is_empty(), "divide these, they have over {LONGEST} lines: {found:?}");
 }
 
+/// Words that the documentation of a function does not begin with: a verb says what it does.
+const NO_VERBS: &[&str] = &[
+    "The", "A", "An", "What", "Whether", "How", "Which", "Where", "Why", "Of", "From", "With",
+    "Without", "For", "At", "By", "In", "As", "One", "All", "Every", "Each", "Number", "Its",
+    "This", "These", "Those", "That", "Only", "See",
+];
+
+/// Finds the documented functions of a source before its tests, with the first words of their
+/// documentation.
+fn first_words(text: &str) -> Vec<(&str, &str)> {
+    let lines: Vec<&str> = text.lines().collect();
+    let tests = |pair: &[&str]| {
+        pair[0] == "#[cfg(test)]" && pair[1].contains("mod ") && pair[1].ends_with('{')
+    };
+    let end = lines.windows(2).position(tests).unwrap_or(lines.len());
+    let mut found = Vec::new();
+    // the first line of a comment whose item is still to come, and the open brackets of an attribute
+    let mut comment = None;
+    let mut open = 0;
+    for line in &lines[..end] {
+        let own = line.trim_start();
+        if open > 0 || own.starts_with("#[") {
+            open += own.matches('[').count();
+            open -= own.matches(']').count().min(open);
+        } else if let Some(documentation) = own.strip_prefix("///") {
+            comment = comment.or(Some(documentation.trim_start()));
+        } else if !own.starts_with("//") {
+            if let (Some(documentation), Some((_, name))) = (comment, function(line)) {
+                let word = documentation.split(|c: char| !c.is_alphabetic()).next();
+                found.push((name, word.unwrap_or("")));
+            }
+            comment = None;
+        }
+    }
+    found
+}
+
+#[test]
+fn documentation_of_functions_begins_with_a_verb() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    for name in ["sparsegp", "sparsegp-cli", "sparsegp-python"] {
+        sources(&crates.join(name).join("src"), &mut files);
+    }
+    let mut found = BTreeSet::new();
+    for path in &files {
+        let file =
+            path.strip_prefix(&crates).expect("a source").to_string_lossy().replace('\\', "/");
+        if is_test(&file) {
+            continue;
+        }
+        let text = std::fs::read_to_string(path).expect("a source");
+        for (name, word) in first_words(&text) {
+            if NO_VERBS.contains(&word) {
+                found.insert((file.clone(), name.to_owned(), word.to_owned()));
+            }
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "let the documentation of these begin with a verb, such as `Returns`: {found:?}"
+    );
+}
+
 /// The reading order of DESIGN.md is this one, from the top down.
 #[test]
 fn the_reading_order_is_that_of_the_design() {
@@ -267,4 +331,13 @@ fn functions_are_found_with_their_lines() {
     let text = "pub(crate) fn a(\n    x: f64,\n) -> f64 {\n    x\n}\n\ntrait T {\n    fn b(&self);\n    const fn c() {\n    }\n}\n\
                 #[cfg(test)]\nfn d() {\n}\n";
     assert_eq!(functions(text), [("a".to_owned(), 5), ("c".to_owned(), 2)]);
+}
+
+/// And how their documentation begins.
+#[test]
+fn first_words_are_found_with_their_functions() {
+    let text = "/// Returns a.\n/// The rest.\n#[must_use]\npub fn a() {}\n\n/// The b.\nstruct B;\n\nfn c() {}\n\n\
+                trait T {\n    /// `d`.\n    #[cfg(any(\n        unix,\n    ))]\n    // why\n    fn d(&self);\n    /// A, e.\n    fn e();\n}\n\
+                #[cfg(test)]\nmod tests {\n    /// The f.\n    fn f() {}\n}\n";
+    assert_eq!(first_words(text), [("a", "Returns"), ("d", ""), ("e", "A")]);
 }

@@ -20,12 +20,12 @@ impl Errors {
         self.absolute += error.abs();
     }
 
-    /// Root mean squared error.
+    /// Returns the root mean squared error.
     pub fn rmse(&self) -> f64 {
         (self.squared / self.rows as f64).sqrt()
     }
 
-    /// Mean absolute error.
+    /// Returns the mean absolute error.
     pub fn mae(&self) -> f64 {
         self.absolute / self.rows as f64
     }
@@ -40,7 +40,8 @@ pub struct Simple {
 }
 
 impl Simple {
-    /// The simple forecasts of a series, and what to say of those that are not known everywhere.
+    /// Creates the simple forecasts of a series, and what to say of those that are not known
+    /// everywhere.
     pub fn of(
         args: &BacktestArgs,
         rows: &Rows,

@@ -65,7 +65,7 @@ impl Rows {
     }
 }
 
-/// Rows of a block in every part of the horizon.
+/// Returns the rows of a block in every part of the horizon.
 fn by_part(block: &Block, part: &[usize], parts: usize) -> Vec<Vec<usize>> {
     let mut all = vec![Vec::new(); parts];
     block.rows.iter().enumerate().for_each(|(i, row)| all[part[*row]].push(i));
@@ -151,7 +151,7 @@ impl Backtest<'_> {
         Ok(())
     }
 
-    /// The texts that stand before predictions.
+    /// Returns the texts that stand before predictions.
     fn ids(&self, cut: &CutOff, block: &Block, part: &[usize]) -> Vec<Vec<String>> {
         let of = |text: &dyn Fn(usize) -> String| block.rows.iter().map(|row| text(*row)).collect();
         let name = self.name(cut);
@@ -283,7 +283,7 @@ pub fn run(args: &BacktestArgs, context: &Context) -> Result<Reply> {
     reply::reply(&own, &simple)
 }
 
-/// The scores of what is known of a part, the number of rows apart.
+/// Returns the scores of what is known of a part, the number of rows apart.
 fn known(scored: &Scored) -> Result<Option<(u64, scores::Named)>> {
     let Some(running) = scored else { return Ok(None) };
     let (overall, _) = running.finish()?;

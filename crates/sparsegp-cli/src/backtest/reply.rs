@@ -7,7 +7,7 @@ use crate::fail::Result;
 use crate::format::{Align, Table, count, number};
 use serde_json::{Map, Value, json};
 
-/// A share in percent, or another score.
+/// Returns a share in percent, or another score.
 fn cell(name: &str, value: f64) -> String {
     match name.starts_with("in ") {
         true if value.is_finite() => format!("{value:.1}"),
@@ -23,7 +23,7 @@ fn of_simple(name: &str, errors: &Errors) -> Option<f64> {
     }
 }
 
-/// How much better the model is than the best simple forecast.
+/// Returns how much better the model is than the best simple forecast.
 fn sentence(model: f64, simple: &[Simple], all: usize) -> String {
     let best = simple.iter().min_by(|a, b| a.errors[all].rmse().total_cmp(&b.errors[all].rmse()));
     let Some(best) = best else { return String::new() };
@@ -44,7 +44,8 @@ fn sentence(model: f64, simple: &[Simple], all: usize) -> String {
     }
 }
 
-/// Scores by part of the horizon: the table, the same for machines, and the model's RMSE on all rows.
+/// Returns scores by part of the horizon: the table, the same for machines, and the model's RMSE on
+/// all rows.
 fn scored(own: &Backtest<'_>, simple: &[Simple]) -> Result<(Table, Vec<Value>, f64)> {
     let parts = own.cuts.parts.len();
     let mut blocks = Vec::new();
@@ -83,7 +84,7 @@ fn scored(own: &Backtest<'_>, simple: &[Simple]) -> Result<(Table, Vec<Value>, f
     Ok((table, machines, rmse))
 }
 
-/// The table and the document.
+/// Returns the table and the document.
 pub fn reply(own: &Backtest<'_>, simple: &[Simple]) -> Result<Reply> {
     let (table, machines, rmse) = scored(own, simple)?;
     let fit = &own.args.fit.0;

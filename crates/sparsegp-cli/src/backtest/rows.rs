@@ -26,7 +26,7 @@ pub struct Rows {
     pub warnings: Vec<String>,
 }
 
-/// The column that is time, and whether it holds dates.
+/// Returns the column that is time, and whether it holds dates.
 fn time(args: &BacktestArgs, table: &Table) -> Result<(String, bool, Vec<String>)> {
     let fit = &args.fit.0;
     let kernels = fit.settings.text("kernel").unwrap_or_default();
@@ -66,7 +66,7 @@ fn time(args: &BacktestArgs, table: &Table) -> Result<(String, bool, Vec<String>
     }
 }
 
-/// A cell as a number; NaN where it says that none is there.
+/// Returns a cell as a number; NaN where it says that none is there.
 fn number(cell: &str, options: &ReadOptions) -> Option<f64> {
     let cell = cell.trim();
     if cell.is_empty() { Some(f64::NAN) } else { options.number(cell) }

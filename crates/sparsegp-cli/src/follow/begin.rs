@@ -60,7 +60,8 @@ pub fn begin(
     Ok(begun)
 }
 
-/// How many rows the fit learnt, if the stream begins with them and they are more than `others`.
+/// Returns how many rows the fit learnt, if the stream begins with them and they are more than
+/// `others`.
 fn rows_of_fit(
     args: &FollowArgs,
     fitted: &Fitted,

@@ -41,19 +41,20 @@ impl Followed {
         }
     }
 
-    /// Whether a stream of which these are the heads of the first rows may be this one.
+    /// Returns whether a stream of which these are the heads of the first rows may be this one.
     fn may_be(&self, first: &Self) -> bool {
         self.heads.iter().zip(&first.heads).all(|(own, other)| own == other)
     }
 }
 
-/// Streams that the model has learnt.
+/// Returns streams that the model has learnt.
 pub fn all(fitted: &Fitted) -> Vec<Followed> {
     let text = fitted.annotations.get(FOLLOWED);
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// The streams that a new one may begin as, by its first rows; waits for as many of them as it takes to tell.
+/// Returns the streams that a new one may begin as, by its first rows; waits for as many of them as
+/// it takes to tell.
 ///
 /// # Errors
 /// What reading gives; an interruption.

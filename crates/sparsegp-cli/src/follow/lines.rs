@@ -147,13 +147,13 @@ impl Lines {
         rows.into_iter().rev().for_each(|row| self.pending.push_front(row));
     }
 
-    /// What errors call the stream.
+    /// Returns what errors call the stream.
     pub fn name(&self) -> PathBuf {
         PathBuf::from(&self.name)
     }
 }
 
-/// The names in a comment, if it has as many cells as the numbers below it.
+/// Returns the names in a comment, if it has as many cells as the numbers below it.
 fn marked(comment: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     let names = comment.trim_ascii().strip_prefix(b"#")?.trim_ascii_start();
     let of_numbers = |separator: u8| {
@@ -274,7 +274,7 @@ fn read(mut source: BufReader<Box<dyn Read + Send>>, to: &SyncSender<Result<Vec<
     }
 }
 
-/// Why these first bytes are of no stream of text.
+/// Returns why these first bytes are of no stream of text.
 fn no_text(first: &[u8]) -> Option<&'static str> {
     match first {
         [0x1f, 0x8b, ..] => Some(

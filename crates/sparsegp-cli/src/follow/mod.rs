@@ -281,7 +281,7 @@ impl<'a> Following<'a> {
         Ok((number < rows).then_some(opened))
     }
 
-    /// Warnings that were not said before, whatever their numbers.
+    /// Prints warnings that were not said before, whatever their numbers.
     fn say_once(&mut self, warnings: &[String]) {
         let plain = |text: &str| text.replace(|c: char| c.is_ascii_digit(), "");
         for warning in warnings {
@@ -333,7 +333,7 @@ impl<'a> Following<'a> {
     }
 }
 
-/// The names of targets in the predictions, which have their own columns.
+/// Returns the names of targets in the predictions, which have their own columns.
 fn observed(fitted: &Fitted) -> Vec<String> {
     let taken = |name: &String| {
         ["mean", "sd", "label"].contains(&name.as_str())
@@ -410,7 +410,7 @@ pub fn run(args: &FollowArgs, context: &Context) -> Result<Reply> {
     reply::reply(&own, skipped, started.elapsed())
 }
 
-/// Levels of quantiles, of which classes have none.
+/// Returns the levels of quantiles, of which classes have none.
 fn quantiles(fitted: &Fitted) -> &'static [f64] {
     if kind::Kind::of(fitted) == kind::Kind::Classes { &[] } else { &QUANTILES }
 }

@@ -43,7 +43,7 @@ impl Part {
         Ok(opened)
     }
 
-    /// The error as of the stream, not of a part of it.
+    /// Returns the error as of the stream, not of a part of it.
     pub fn named(&self, fail: Fail) -> Fail {
         let own = self.file.path().display().to_string();
         match fail {

@@ -7,7 +7,7 @@ use crate::format::{count, number, seconds};
 use crate::{scores, update};
 use std::time::Duration;
 
-/// The reply of a run that has passed over so many rows, in the time it took.
+/// Returns the reply of a run that has passed over so many rows, in the time it took.
 pub fn reply(own: &Following<'_>, skipped: usize, spent: Duration) -> Result<Reply> {
     let (args, spent) = (own.args, spent.as_secs_f64());
     let points = own.fitted.posterior.points().nrows();

@@ -16,7 +16,8 @@ use sparsegp::rng;
 /// Levels of the intervals: 5 %, 10 %, …, 95 %.
 const LEVELS: usize = 19;
 
-/// Places of targets within the steps of their distribution functions, drawn with a seed.
+/// Returns the places of targets within the steps of their distribution functions, drawn with a
+/// seed.
 fn within_steps(below: &[f64], up_to: &[f64], seed: u64) -> Vec<f64> {
     let mut draws = rng::stream(seed, "calibration");
     let place = |(low, high): (&f64, &f64)| low + rng::uniform(&mut draws) * (high - low);

@@ -20,13 +20,13 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// Around these points, with a margin.
+    /// Creates a grid around these points, with a margin.
     pub fn around(points: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
         let (x, y) = (points.clone().map(|(x, _)| x), points.map(|(_, y)| y));
         Self { x: range(x, 0.06), y: range(y, 0.06), columns: 91, rows: 61 }
     }
 
-    /// Where a node is. Halves lie between nodes; beyond the border is on it.
+    /// Returns where a node is. Halves lie between nodes; beyond the border is on it.
     pub fn place(&self, column: f64, row: f64) -> (f64, f64) {
         let between = |(low, high): (f64, f64), at: f64, nodes: usize| {
             low + (high - low) * (at / (nodes - 1) as f64).clamp(0.0, 1.0)
@@ -34,14 +34,14 @@ impl Grid {
         (between(self.x, column, self.columns), between(self.y, row, self.rows))
     }
 
-    /// All nodes, row by row from the bottom: the order of values on the grid.
+    /// Returns all nodes, row by row from the bottom: the order of values on the grid.
     pub fn nodes(&self) -> Vec<(f64, f64)> {
         let row = |j| (0..self.columns).map(move |i| (i, j));
         (0..self.rows).flat_map(row).map(|(i, j)| self.place(i as f64, j as f64)).collect()
     }
 
-    /// The lines on which `values` are `level`, linear between nodes; closed ones end where they begin.
-    /// There are none where values are not finite.
+    /// Returns the lines on which `values` are `level`, linear between nodes; closed ones end where
+    /// they begin. There are none where values are not finite.
     pub fn contours(&self, values: &[f64], level: f64) -> Vec<Line> {
         let mut crossings = Crossings { grid: self, values, level, beside: BTreeMap::new() };
         for j in 0..self.rows - 1 {
@@ -99,7 +99,7 @@ impl Crossings<'_> {
         self.beside.entry(b).or_default().push(a);
     }
 
-    /// Where the line crosses an edge.
+    /// Returns where the line crosses an edge.
     fn place(&self, (i, j, upwards): Edge) -> (f64, f64) {
         let (a, b) =
             (self.value(i, j), self.value(i + usize::from(!upwards), j + usize::from(upwards)));

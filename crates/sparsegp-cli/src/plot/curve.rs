@@ -38,7 +38,7 @@ struct Bands {
     line: Vec<f64>,
 }
 
-/// Of Gaussian noise: 95 % intervals of observations and of the function.
+/// Returns the bands of Gaussian noise: 95 % intervals of observations and of the function.
 fn gaussian(fitted: &Fitted, p: usize, grid: &Mat<f64>) -> Result<Bands> {
     let (x, levels) = (grid.as_ref(), [0.025, 0.975]);
     let bounds = |ends: &[Mat<f64>]| -> Ends {
@@ -50,7 +50,7 @@ fn gaussian(fitted: &Fitted, p: usize, grid: &Mat<f64>) -> Result<Bands> {
     Ok(Bands { wide: bounds(&wide), narrow: bounds(&known.quantiles), line })
 }
 
-/// Of anything else: 95 and 50 % intervals of observations.
+/// Returns the bands of anything else: 95 and 50 % intervals of observations.
 fn quantiles(fitted: &Fitted, p: usize, grid: &Mat<f64>) -> Result<Bands> {
     let known = fitted.predict_with_quantiles(grid.as_ref(), &[], &ENDS, Of::Observations)?;
     let (mean, ends) = (known.mean, known.quantiles);

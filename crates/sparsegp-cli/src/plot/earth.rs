@@ -5,7 +5,7 @@ use sparsegp::data::{Encoding, first_longitude, place_point, point_place};
 use sparsegp::fit::Fitted;
 use sparsegp::linalg::Mat;
 
-/// Whether the only input is a place.
+/// Returns whether the only input is a place.
 pub fn is_place(fitted: &Fitted) -> bool {
     matches!(&fitted.columns[..], [own] if matches!(own.encoding, Encoding::Place { .. }))
 }
@@ -19,7 +19,8 @@ pub enum Plane {
 }
 
 impl Plane {
-    /// That of a model with these training rows. Longitudes are counted from the widest gap between them.
+    /// Creates the plane of a model with these training rows. Longitudes are counted from the
+    /// widest gap between them.
     pub fn of(fitted: &Fitted, x: &Mat<f64>) -> Self {
         if !is_place(fitted) {
             return Self::Inputs;
@@ -27,7 +28,7 @@ impl Plane {
         Self::Earth(first_longitude((0..x.nrows()).map(|i| place(x, i).1)))
     }
 
-    /// Where a row is, across and up.
+    /// Returns where a row is, across and up.
     pub fn at(&self, x: &Mat<f64>, row: usize) -> (f64, f64) {
         match self {
             Self::Inputs => (x[(row, 0)], x[(row, 1)]),
@@ -38,7 +39,7 @@ impl Plane {
         }
     }
 
-    /// A grid around points.
+    /// Returns a grid around points.
     pub fn grid(&self, points: impl Iterator<Item = (f64, f64)> + Clone) -> Grid {
         let mut grid = Grid::around(points);
         if let Self::Earth(_) = self {
@@ -47,7 +48,7 @@ impl Plane {
         grid
     }
 
-    /// The inputs at points.
+    /// Returns the inputs at points.
     pub fn inputs(&self, points: &[(f64, f64)]) -> Mat<f64> {
         match self {
             Self::Inputs => {
@@ -59,7 +60,7 @@ impl Plane {
         }
     }
 
-    /// Names of both directions.
+    /// Returns the names of both directions.
     pub fn names(&self, fitted: &Fitted) -> (String, String) {
         match self {
             Self::Inputs => (fitted.input_names[0].clone(), fitted.input_names[1].clone()),

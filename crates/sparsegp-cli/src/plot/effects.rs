@@ -13,7 +13,7 @@ pub struct Effect<'a> {
 }
 
 impl Effect<'_> {
-    /// How far the mean moves.
+    /// Returns how far the mean moves.
     pub fn span(&self) -> f64 {
         let own = self.curve.mean.col_as_slice(self.response);
         let (low, high) = range(own.iter().copied(), 0.0);

@@ -88,7 +88,7 @@ fn map(
 
 type Colour<'a> = Box<dyn Fn(usize) -> RGBColor + 'a>;
 
-/// The colour of every row, and the words of the legend.
+/// Returns the colour of every row, and the words of the legend.
 fn coloured(colours: &Colours, n: usize) -> (Colour<'_>, Vec<(String, RGBColor)>) {
     match colours {
         Colours::None => (Box::new(|_| BLUE), Vec::new()),

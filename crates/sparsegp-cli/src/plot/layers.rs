@@ -11,7 +11,7 @@ const GRID: usize = 200;
 /// Most functions of a layer that are drawn.
 const MOST: usize = 7;
 
-/// The input that the first layer varies most along.
+/// Returns the input that the first layer varies most along.
 fn along(fitted: &Fitted) -> usize {
     let names = fitted.measured_names();
     let first = relevance::inputs(fitted).into_iter().next();

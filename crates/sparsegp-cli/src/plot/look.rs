@@ -58,7 +58,7 @@ impl<'a> Panel<'a> {
         Self { area, look: Rc::new(look.clone()) }
     }
 
-    /// A part of this one.
+    /// Returns a part of this one.
     pub fn part(&self, area: Area<'a>) -> Self {
         Self { area, look: self.look.clone() }
     }

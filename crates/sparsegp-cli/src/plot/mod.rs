@@ -65,7 +65,7 @@ struct Sampled {
     extra: Vec<f64>,
 }
 
-/// Evenly spaced rows, at most twice [`POINTS`] of them.
+/// Returns evenly spaced rows, at most twice [`POINTS`] of them.
 fn sample(fitted: &Fitted, rows: &Selected) -> Result<Sampled> {
     let (mut kept, mut stride) = (Vec::new(), 1);
     for block in rows.blocks(BLOCK, None)? {
@@ -187,12 +187,12 @@ pub enum What {
 }
 
 impl What {
-    /// Whether rows are drawn.
+    /// Returns whether rows are drawn.
     pub fn needs_rows(self) -> bool {
         !matches!(self, Self::Relevance | Self::Training | Self::Patches)
     }
 
-    /// In words.
+    /// Returns it in words.
     pub fn title(self) -> &'static str {
         match self {
             Self::Fit => "The fit",
@@ -209,7 +209,7 @@ impl What {
         }
     }
 
-    /// Why there is no such picture of a model.
+    /// Returns why there is no such picture of a model.
     pub fn cannot(self, fitted: &Fitted) -> Option<&'static str> {
         let classes = Kind::of(fitted) == Kind::Classes;
         match self {
@@ -238,7 +238,7 @@ impl What {
     }
 }
 
-/// A picture that shows only the model.
+/// Draws a picture that shows only the model.
 pub fn of_model(what: What, fitted: &Fitted, look: &Look) -> Result<String> {
     svg(1, look, |_, panel| match what {
         What::Training => training::panel(panel, fitted),
@@ -247,7 +247,7 @@ pub fn of_model(what: What, fitted: &Fitted, look: &Look) -> Result<String> {
     })
 }
 
-/// What stands above the picture of a target: its name, and the model.
+/// Returns what stands above the picture of a target: its name, and the model.
 pub fn caption(fitted: &Fitted, p: usize) -> String {
     style::caption(fitted, p, "")
 }
@@ -273,7 +273,7 @@ pub fn draw(path: &Path, fitted: &Fitted, opened: &Opened, judged: &AllScores) -
     write(path, &of_rows(What::Fit, fitted, opened, judged, &Look::default())?)
 }
 
-/// A picture of a model with rows; `judged` as for [`draw`].
+/// Draws a picture of a model with rows; `judged` as for [`draw`].
 pub fn of_rows(
     what: What,
     fitted: &Fitted,
@@ -337,7 +337,7 @@ const MOST_INPUTS: usize = 100;
 /// Size of their panels, of which two are beside each other.
 const EFFECT: (u32, u32) = (600, 360);
 
-/// How predictions depend on inputs, or what these explain, over the training rows.
+/// Draws how predictions depend on inputs, or what these explain, over the training rows.
 fn of_inputs(what: What, fitted: &Fitted, opened: &Opened, look: &Look) -> Result<String> {
     let rows = sample(fitted, &opened.train)?;
     let explainer = Explainer::new(fitted, rows.x.as_ref(), Options::default())?;
@@ -364,7 +364,7 @@ fn of_inputs(what: What, fitted: &Fitted, opened: &Opened, look: &Look) -> Resul
     })
 }
 
-/// Effects of inputs on predictions, a panel for each, the largest first.
+/// Draws the effects of inputs on predictions, a panel for each, the largest first.
 pub fn effects(explainer: &Explainer<'_>, curves: &[Curve], look: &Look) -> Result<String> {
     let responses = explainer.responses().len();
     let each = |response| curves.iter().map(move |curve| Effect { curve, response });
@@ -378,7 +378,7 @@ pub fn effects(explainer: &Explainer<'_>, curves: &[Curve], look: &Look) -> Resu
     svg_beside(2, all.len(), &look, |at, panel| effects::panel(panel, explainer, &all[at], &all))
 }
 
-/// How much the inducing points explain, a panel for every set of them.
+/// Draws how much the inducing points explain, a panel for every set of them.
 pub fn explained(fitted: &Fitted, quality: &Quality, look: &Look) -> Result<String> {
     let names = match quality.processes.len() {
         1 => vec![fitted.target_names.join(", ")],
@@ -389,12 +389,12 @@ pub fn explained(fitted: &Fitted, quality: &Quality, look: &Look) -> Result<Stri
     })
 }
 
-/// Whether the inputs are two numbers, or one place on Earth.
+/// Returns whether the inputs are two numbers, or one place on Earth.
 fn on_a_map(fitted: &Fitted) -> bool {
     fitted.input_names.len() == 2 || earth::is_place(fitted)
 }
 
-/// A function of two inputs, or of places by longitude and latitude, with the training rows.
+/// Draws a function of two inputs, or of places by longitude and latitude, with the training rows.
 fn map(panel: &Panel, fitted: &Fitted, p: usize, train: &Sampled) -> Drawn {
     let step = train.x.nrows().div_ceil(MARKS).max(1);
     let rows: Vec<usize> = (0..train.x.nrows()).step_by(step).collect();

@@ -31,7 +31,7 @@ impl Learnt {
         all.filter_map(Value::as_u64).map(|v| v as usize).collect()
     }
 
-    /// Places of patches of a channel, row by row: rows and columns of them.
+    /// Returns the places of patches of a channel, row by row: rows and columns of them.
     fn places(&self) -> (usize, usize) {
         let (image, patch) = (self.numbers("image"), self.numbers("patch"));
         let stride = self.kernel["stride"].as_u64().unwrap_or(1).max(1) as usize;
@@ -43,19 +43,19 @@ impl Learnt {
     }
 }
 
-/// Whether there are such patches.
+/// Returns whether there are such patches.
 pub fn are_there(fitted: &Fitted) -> bool {
     Learnt::of(fitted).is_some()
 }
 
-/// A grey between the least and the largest value.
+/// Returns a grey between the least and the largest value.
 fn grey(value: f64, (least, most): (f64, f64)) -> RGBColor {
     let share = if most > least { (value - least) / (most - least) } else { 0.5 };
     let level = (255.0 * (1.0 - share.clamp(0.0, 1.0))) as u8;
     RGBColor(level, level, level)
 }
 
-/// Blue for what counts against, red for what counts for.
+/// Returns blue for what counts against, red for what counts for.
 fn signed(value: f64, most: f64) -> RGBColor {
     let share = if most > 0.0 { (value / most).clamp(-1.0, 1.0) } else { 0.0 };
     let pale = (255.0 * (1.0 - share.abs())) as u8;

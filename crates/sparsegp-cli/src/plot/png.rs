@@ -13,7 +13,7 @@ const LETTERS: &[u8] = include_bytes!("../../data/DejaVuSans.ttf");
 /// Pixels for each of the SVG: sharp on a dense screen and on paper.
 const DENSITY: f32 = 2.0;
 
-/// The bytes of a PNG file.
+/// Returns the bytes of a PNG file.
 pub fn png(svg: &str) -> Drawn<Vec<u8>> {
     let mut options = Options::default();
     let letters = options.fontdb_mut();

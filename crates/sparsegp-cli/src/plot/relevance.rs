@@ -11,8 +11,8 @@ use sparsegp::fit::Fitted;
 /// Most bars; the least relevant inputs are left out.
 const MOST: usize = 16;
 
-/// Inputs with 1/lengthscale on the model's scale (per standard deviation of the column where inputs are
-/// standardised), the largest first; none where no kernel has lengthscales.
+/// Returns inputs with 1/lengthscale on the model's scale (per standard deviation of the column
+/// where inputs are standardised), the largest first; none where no kernel has lengthscales.
 pub fn inputs(fitted: &Fitted) -> Vec<(String, f64)> {
     let names = fitted.measured_names();
     let mut relevance = vec![0.0; names.len()];

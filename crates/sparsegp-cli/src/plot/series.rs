@@ -26,7 +26,7 @@ pub struct Series {
     pub begins: Vec<f64>,
 }
 
-/// Evenly spaced ones of many, at most twice [`POINTS`].
+/// Returns evenly spaced ones of many, at most twice [`POINTS`] of them.
 fn some<T: Copy>(all: &[T]) -> Vec<T> {
     all.iter().step_by((all.len() / POINTS).max(1)).copied().collect()
 }

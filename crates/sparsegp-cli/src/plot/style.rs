@@ -17,7 +17,7 @@ pub const ORANGE: RGBColor = RGBColor(222, 106, 16);
 pub const RED: RGBColor = RGBColor(190, 30, 60);
 pub const GREY: RGBColor = RGBColor(120, 120, 125);
 
-/// The range of finite values with a margin, never empty.
+/// Returns the range of finite values with a margin, never empty.
 pub fn range(values: impl Iterator<Item = f64>, margin: f64) -> (f64, f64) {
     let (mut least, mut most) = (f64::INFINITY, f64::NEG_INFINITY);
     for value in values.filter(|v| v.is_finite()) {
@@ -34,7 +34,7 @@ pub fn range(values: impl Iterator<Item = f64>, margin: f64) -> (f64, f64) {
     (middle - half, middle + half)
 }
 
-/// A label on an axis of this span.
+/// Returns a label on an axis of this span.
 pub fn label(value: f64, span: f64) -> String {
     // Sums of steps miss 0 by rounding.
     let text = number(if value.abs() <= 1e-9 * span { 0.0 } else { value }, 4);
@@ -44,7 +44,8 @@ pub fn label(value: f64, span: f64) -> String {
     }
 }
 
-/// Multiples of 1, 2, 2.5 or 5 times a power of ten from `low` to `high`, two to six of them.
+/// Returns the multiples of 1, 2, 2.5 or 5 times a power of ten from `low` to `high`, two to six of
+/// them.
 pub fn round_values((low, high): (f64, f64)) -> Vec<f64> {
     let least = (high - low) / 4.5;
     let power = 10f64.powf(least.log10().floor());
@@ -89,8 +90,8 @@ pub enum Mark {
     On(Marker),
 }
 
-/// The colour of a class: after Okabe & Ito 2008, "Color universal design", distinguished by
-/// readers who do not see red and green alike. They repeat after seven; with the shapes of
+/// Returns the colour of a class: after Okabe & Ito 2008, "Color universal design", distinguished
+/// by readers who do not see red and green alike. They repeat after seven; with the shapes of
 /// [`Marker::Class`], after 21.
 pub fn class_colour(class: usize) -> RGBColor {
     const COLOURS: [RGBColor; 7] = [
@@ -105,12 +106,13 @@ pub fn class_colour(class: usize) -> RGBColor {
     COLOURS[class % COLOURS.len()]
 }
 
-/// A colour with `1 − strength` of white in it: opaque, so that what overlaps does not add up.
+/// Returns a colour with `1 − strength` of white in it: opaque, so that what overlaps does not add
+/// up.
 pub fn pale(colour: RGBColor, strength: f64) -> RGBColor {
     blend(WHITE, colour, strength)
 }
 
-/// From one colour (`share` 0) to another (1).
+/// Blends from one colour (`share` 0) to another (1).
 pub fn blend(from: RGBColor, to: RGBColor, share: f64) -> RGBColor {
     let mix = |a: u8, b: u8| (f64::from(a) + share * (f64::from(b) - f64::from(a))).round() as u8;
     RGBColor(mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2))
@@ -123,7 +125,8 @@ const LINE: u32 = 20;
 /// Where the legend begins.
 const LEFT: i32 = 84;
 
-/// A text of at most so many letters: of a longer one, as that of a sum of many kernels, the middle is left out.
+/// Returns a text of at most so many letters: of a longer one, as that of a sum of many kernels,
+/// the middle is left out.
 pub fn cut(text: &str, most: usize) -> String {
     let letters: Vec<char> = text.chars().collect();
     if letters.len() <= most {
@@ -223,7 +226,7 @@ impl Ranged for Axis {
 /// A chart of two axes of numbers.
 pub type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Axis, Axis>>;
 
-/// Axes with their names.
+/// Draws axes with their names.
 pub fn axes<'a, 'b>(
     area: &'a Panel<'b>,
     x: (f64, f64),
@@ -244,7 +247,7 @@ pub enum Ticks {
 }
 
 impl Ticks {
-    /// Those of an input.
+    /// Creates the ticks of an input.
     pub fn of(fitted: &Fitted, input: usize) -> Self {
         let is_date = |column: &InputColumn| {
             column.encoding.is_date() && column.name == fitted.input_names[input]
@@ -252,7 +255,7 @@ impl Ticks {
         if fitted.columns.iter().any(is_date) { Self::Dates } else { Self::Numbers }
     }
 
-    /// A number or a date as it is written.
+    /// Returns a number or a date as it is written.
     pub fn label(self, value: f64, (low, high): (f64, f64)) -> String {
         let text = match self {
             Self::Numbers | Self::None => return label(value, high - low),
@@ -267,7 +270,8 @@ impl Ticks {
         }
     }
 
-    /// Where lines and labels are, at most so many of them: of dates where days, months or years begin.
+    /// Returns where lines and labels are, at most so many of them: of dates where days, months or
+    /// years begin.
     pub fn places(self, (low, high): (f64, f64), most: usize) -> Vec<f64> {
         if self == Self::None {
             return Vec::new();
@@ -309,7 +313,7 @@ const YEARS: f64 = 4.0;
 /// Days up to which dates are of days.
 const WEEKS: f64 = 62.0;
 
-/// The same where the axes may be of dates.
+/// Draws the same where the axes may be of dates.
 pub fn axes_with<'a, 'b>(
     area: &'a Panel<'b>,
     x: (f64, f64),
@@ -347,7 +351,7 @@ pub fn axes_with<'a, 'b>(
     Ok(chart)
 }
 
-/// The area between two lines over the same places, from low to high.
+/// Draws the area between two lines over the same places, from low to high.
 pub fn band(chart: &mut Chart<'_, '_>, edges: &[(f64, f64, f64)], strength: f64) -> Drawn {
     let below = edges.iter().map(|(x, low, _)| (*x, *low));
     let above = edges.iter().rev().map(|(x, _, high)| (*x, *high));

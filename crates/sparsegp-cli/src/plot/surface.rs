@@ -55,7 +55,8 @@ pub struct Values<'a> {
     pub targets: &'a [f64],
 }
 
-/// The most probable class, and how certain it is: 0 where all are alike, 1 where there is no other.
+/// Returns the most probable class, and how certain it is: 0 where all are alike, 1 where there is
+/// no other.
 fn certainty(probabilities: &[f64]) -> (usize, f64) {
     let larger = |a: usize, b: usize| if probabilities[b] > probabilities[a] { b } else { a };
     let class = (0..probabilities.len()).fold(0, larger);
@@ -63,7 +64,7 @@ fn certainty(probabilities: &[f64]) -> (usize, f64) {
     (class, ((probabilities[class] - least) / (1.0 - least)).clamp(0.0, 1.0))
 }
 
-/// Paler than the rows, which have the same colours.
+/// Returns a colour paler than the rows, which have the same colours.
 fn shade(class: usize, certainty: f64) -> RGBColor {
     pale(class_colour(class), 0.04 + 0.56 * (SHADES * certainty).round() / SHADES)
 }
@@ -206,8 +207,8 @@ fn contours(
     Ok(lines)
 }
 
-/// What the colours of a mean span: its values and nine tenths of the targets, so that one of these far
-/// away does not take the contrast from all else.
+/// Returns what the colours of a mean span: its values and nine tenths of the targets, so that one
+/// of these far away does not take the contrast from all else.
 fn extent(of: &Values<'_>) -> (f64, f64) {
     let mut targets: Vec<f64> = of.targets.iter().copied().filter(|y| y.is_finite()).collect();
     targets.sort_unstable_by(f64::total_cmp);
@@ -224,7 +225,7 @@ fn extent(of: &Values<'_>) -> (f64, f64) {
     }
 }
 
-/// Round levels between the least and the largest value.
+/// Returns the round levels between the least and the largest value.
 fn levels(values: &[f64]) -> Vec<f64> {
     let finite = || values.iter().copied().filter(|v| v.is_finite());
     let low = finite().fold(f64::INFINITY, f64::min);
@@ -233,8 +234,8 @@ fn levels(values: &[f64]) -> Vec<f64> {
     if high - low > 1e-3 * high { round_values((low, high)) } else { Vec::new() }
 }
 
-/// A scale from dark blue to pale yellow (viridis, van der Walt & Smith 2015, CC0, at ten places):
-/// lightness grows all the way, whatever colours a reader sees.
+/// Returns a scale from dark blue to pale yellow (viridis, van der Walt & Smith 2015, CC0, at ten
+/// places): lightness grows all the way, whatever colours a reader sees.
 fn sequential(share: f64) -> RGBColor {
     const PLACES: [(u8, u8, u8); 10] = [
         (68, 1, 84),
@@ -255,7 +256,7 @@ fn sequential(share: f64) -> RGBColor {
     blend(colour(below), colour(below + 1), at - below as f64)
 }
 
-/// The colours with their values, beside a chart that [`axes`] draws.
+/// Draws the colours with their values, beside a chart that [`axes`] draws.
 fn scale(
     area: &Panel,
     name: &str,

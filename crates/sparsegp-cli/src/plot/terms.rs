@@ -30,14 +30,14 @@ pub struct Effects {
     more: usize,
 }
 
-/// The input of a term that is a function of one, if that is not a label.
+/// Returns the input of a term that is a function of one, if that is not a label.
 fn input(fitted: &Fitted, term: &PredictedTerm) -> Option<usize> {
     let [q] = term.inputs[..] else { return None };
     let labels = fitted.model.kernels.iter().any(|kernel| kernel.labels().contains(&q));
     (!labels).then_some(q)
 }
 
-/// Why there are none.
+/// Returns why there are none.
 pub fn cannot(fitted: &Fitted) -> Option<&'static str> {
     let names = fitted.measured_names();
     let sum = fitted.model.kernels.iter().any(|kernel| kernel.terms(names).len() > 1);
@@ -100,7 +100,7 @@ impl Effects {
         Ok(Self { all, ends, heights, more })
     }
 
-    /// How many panels there are.
+    /// Returns how many panels there are.
     pub fn count(&self) -> usize {
         self.all.len()
     }

@@ -6,7 +6,7 @@ use crate::format::{count, number};
 use plotters::prelude::*;
 use sparsegp::fit::Fitted;
 
-/// Whether there is a history.
+/// Returns whether there is a history.
 pub fn has_history(fitted: &Fitted) -> bool {
     fitted.report.as_ref().is_some_and(|report| report.trace.len() > 1)
 }

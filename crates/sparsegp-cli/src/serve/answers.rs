@@ -32,7 +32,7 @@ struct Asked {
     of: Of,
 }
 
-/// The entries of a request for predictions.
+/// Returns the entries of a request for predictions.
 fn asked(body: &[u8]) -> Result<Asked, String> {
     let form = "give {\"rows\": [{\"column\": value, …}, …]}";
     let parsed: Value = serde_json::from_slice(body)
@@ -80,7 +80,7 @@ impl Service {
         Self { fitted, columns, local }
     }
 
-    /// The answer to a request.
+    /// Returns the answer to a request.
     pub fn answer(&self, request: &Request) -> Answer {
         let (path, method) = (request.path.as_str(), request.method.as_str());
         if let Some(host) = request.host.as_ref().filter(|own| !LOCAL.contains(&own.as_str()))
@@ -111,7 +111,7 @@ impl Service {
         }
     }
 
-    /// What the model is.
+    /// Returns what the model is.
     pub fn described(&self) -> Value {
         let fitted = &self.fitted;
         let extra = self.columns.extra.as_ref().map(
@@ -133,7 +133,7 @@ impl Service {
         })
     }
 
-    /// Predictions for the rows of a request.
+    /// Returns predictions for the rows of a request.
     fn predicted(&self, body: &[u8]) -> Result<Value, Answer> {
         let wrong = |reason: String| Answer::refusal(400, reason);
         let Asked { rows, quantiles, of } = asked(body).map_err(wrong)?;

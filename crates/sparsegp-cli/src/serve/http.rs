@@ -40,7 +40,7 @@ impl Answer {
         Self { status: 200, body, allow: None }
     }
 
-    /// A refusal that says what is wrong and what to do.
+    /// Creates a refusal that says what is wrong and what to do.
     pub fn refusal(status: u16, text: impl Into<String>) -> Self {
         Self { status, body: json!({ "error": text.into() }), allow: None }
     }

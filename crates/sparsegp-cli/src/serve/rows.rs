@@ -14,7 +14,7 @@ pub struct Columns {
     width: usize,
 }
 
-/// What is not a cell.
+/// Returns what is not a cell.
 fn no_cell(value: &Value) -> String {
     let what = if value.is_array() { "a list" } else { "an object" };
     format!("is {what}: give a number or a text")
@@ -24,7 +24,7 @@ fn missing() -> String {
     "is missing: give it a value".into()
 }
 
-/// The numbers of a cell.
+/// Returns the numbers of a cell.
 fn numbers(column: &InputColumn, value: &Value) -> Result<Vec<f64>, String> {
     match (value, &column.encoding) {
         (Value::Null, _) => column.numbers("").map_err(|_| missing()),
@@ -39,7 +39,7 @@ fn numbers(column: &InputColumn, value: &Value) -> Result<Vec<f64>, String> {
     }
 }
 
-/// The inputs that the cells of a column become; of a place those of both its columns.
+/// Returns the inputs that the cells of a column become; of a place those of both its columns.
 fn of_column(column: &InputColumn, cells: &Map<String, Value>) -> Result<Vec<f64>, String> {
     let cell = |name: &str, as_is: &InputColumn| {
         let value = cells.get(name).unwrap_or(&Value::Null);
@@ -65,12 +65,12 @@ impl Columns {
         Self { inputs, extra, width }
     }
 
-    /// Numbers of a row.
+    /// Returns the number of numbers in a row.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The further number of a row, where the model was trained with such a column.
+    /// Returns the further number of a row, where the model was trained with such a column.
     fn extra_of(&self, row: &Map<String, Value>) -> Result<Option<f64>, String> {
         let Some((name, extra)) = &self.extra else { return Ok(None) };
         let wrong = |reason: String| format!("column `{name}` {reason}");
@@ -95,7 +95,7 @@ impl Columns {
         }
     }
 
-    /// A block of rows.
+    /// Returns a block of rows.
     ///
     /// # Errors
     /// What is wrong with a cell, after the number of its row and the name of its column.
@@ -125,7 +125,7 @@ impl Columns {
         Ok(Block { start, rows: numbers, x, y, weights: Vec::new(), extra, ids: Vec::new() })
     }
 
-    /// What the columns are, for machines.
+    /// Returns what the columns are, for machines.
     pub fn described(&self) -> Value {
         let one = |column: InputColumn| {
             let mut own = serde_json::json!({ "name": column.name });

@@ -105,7 +105,7 @@ pub fn built(
     Ok((model, columns))
 }
 
-/// Identity roots.
+/// Returns identity roots.
 fn identities(m: usize, latents: usize, diagonal: bool) -> Vec<Mat<f64>> {
     match diagonal {
         true => vec![Mat::from_fn(m, latents, |_, _| 1.0)],
@@ -113,7 +113,7 @@ fn identities(m: usize, latents: usize, diagonal: bool) -> Vec<Mat<f64>> {
     }
 }
 
-/// A tying by its name.
+/// Returns a tying by its name.
 fn tying(name: &str) -> PyResult<Tying> {
     let found = Tying::ALL.iter().find(|(known, _)| *known == name);
     found.map(|(_, tying)| *tying).ok_or_else(|| {

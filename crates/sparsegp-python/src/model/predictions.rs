@@ -16,7 +16,7 @@ use sparsegp::linalg::{Mat, MatRef, in_parts, stacked};
 use sparsegp::methods;
 use sparsegp::model::{LeaveOneOut, Model, Posterior};
 
-/// Means and such of every row, made in parts.
+/// Returns the means and such of every row, made in parts.
 pub fn by_parts<'py>(
     py: Python<'py>,
     posterior: &Posterior,
@@ -45,7 +45,7 @@ pub fn by_parts<'py>(
     Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
 }
 
-/// Log densities of the rows of targets, which `check` may refuse.
+/// Returns the log densities of the rows of targets, which `check` may refuse.
 pub fn log_density<'py>(
     py: Python<'py>,
     posterior: &Posterior,
@@ -79,7 +79,7 @@ pub fn log_density<'py>(
     array(py, parts.concat(), &[rows])
 }
 
-/// Probabilities of the classes, N×C, of one target column.
+/// Returns the probabilities of the classes, N×C, of one target column.
 pub fn probabilities<'py>(
     py: Python<'py>,
     posterior: &Posterior,
@@ -99,7 +99,7 @@ pub fn probabilities<'py>(
     matrix(py, stacked(&parts, x.nrows(), classes).as_ref())
 }
 
-/// Means and variances of the latent functions by q(f | u), which takes the rows.
+/// Returns the means and variances of the latent functions by q(f | u), which takes the rows.
 pub fn high_cost<'py>(
     py: Python<'py>,
     (model, engine): (&Model, &Cpu),
@@ -118,7 +118,7 @@ pub fn high_cost<'py>(
     Ok((matrix(py, mean.as_ref())?, matrix(py, variance.as_ref())?))
 }
 
-/// Joint draws of the latent functions, S×N×L.
+/// Returns joint draws of the latent functions, S×N×L.
 pub fn joint_draws<'py>(
     py: Python<'py>,
     posterior: &Posterior,
@@ -138,7 +138,7 @@ pub fn joint_draws<'py>(
     stack(py, &draws)
 }
 
-/// Means N×L of the latent functions, and covariances L×N×N.
+/// Returns means N×L of the latent functions, and covariances L×N×N.
 pub fn with_covariances<'py>(
     py: Python<'py>,
     posterior: &Posterior,
@@ -152,7 +152,7 @@ pub fn with_covariances<'py>(
     Ok((matrix(py, mean.as_ref())?, stack(py, &all)?))
 }
 
-/// What the others predict of every row, by name.
+/// Returns what the others predict of every row, by name.
 pub fn left_out<'py>(py: Python<'py>, found: &LeaveOneOut) -> PyResult<Bound<'py, PyDict>> {
     let all = PyDict::new(py);
     for (name, part) in [

@@ -8,7 +8,7 @@ use sparsegp::Error;
 use sparsegp::model::Model;
 use sparsegp::params::Shape;
 
-/// Values of a parameter in the order and the shape of NumPy.
+/// Returns the values of a parameter in the order and the shape of NumPy.
 pub fn values<'py>(py: Python<'py>, shape: Shape, value: &[f64]) -> PyResult<Bound<'py, PyAny>> {
     match shape {
         Shape::Scalar => array(py, value.to_vec(), &[]),
@@ -30,7 +30,7 @@ pub fn values<'py>(py: Python<'py>, shape: Shape, value: &[f64]) -> PyResult<Bou
     }
 }
 
-/// The stored order of values that came flat, in NumPy's order, for a parameter.
+/// Returns the stored order of values that came flat, in NumPy's order, for a parameter.
 pub fn stored(path: &str, shape: Shape, given: Vec<f64>) -> PyResult<Vec<f64>> {
     let len = match shape {
         Shape::Scalar => 1,
@@ -64,7 +64,7 @@ pub fn stored(path: &str, shape: Shape, given: Vec<f64>) -> PyResult<Vec<f64>> {
     })
 }
 
-/// The parts of a gradient by the paths of the parameters.
+/// Returns the parts of a gradient by the paths of the parameters.
 pub fn by_path<'py>(
     py: Python<'py>,
     model: &Model,

@@ -9,8 +9,9 @@ const TRIES: usize = 50;
 /// Distances that are looked at, in all tries together.
 const DISTANCES: usize = 1_000_000;
 
-/// Parts of the ranges of so many points, of which every range has one in each of as many equal shares (McKay, Beckman & Conover
-/// 1979); the best of some by the least distance of two points (Morris & Mitchell 1995).
+/// Returns the parts of the ranges of so many points, of which every range has one in each of as
+/// many equal shares (McKay, Beckman & Conover 1979); the best of some by the least distance of two
+/// points (Morris & Mitchell 1995).
 pub(super) fn latin_hypercube(space: &Space, count: usize, rng: &mut impl Rng) -> Vec<Vec<f64>> {
     let inputs = space.dimensions().len();
     let mut best = (f64::NEG_INFINITY, Vec::new());
@@ -37,13 +38,13 @@ pub(super) fn latin_hypercube(space: &Space, count: usize, rng: &mut impl Rng) -
     best.1
 }
 
-/// Parts of the ranges of so many random points.
+/// Returns the parts of the ranges of so many random points.
 pub(super) fn random(space: &Space, count: usize, rng: &mut impl Rng) -> Vec<Vec<f64>> {
     let inputs = space.dimensions().len();
     (0..count).map(|_| (0..inputs).map(|_| uniform(rng)).collect()).collect()
 }
 
-/// Of some points the one that is farthest from its nearest neighbour among those tried.
+/// Returns the one of some points that is farthest from its nearest neighbour among those tried.
 pub(super) fn farthest(
     space: &Space,
     points: Vec<Vec<f64>>,

@@ -39,7 +39,7 @@ pub(super) struct Models {
     pub trials: Vec<usize>,
 }
 
-/// Whether there are two different numbers.
+/// Returns whether there are two different numbers.
 fn vary(values: &[f64]) -> bool {
     values.iter().any(|v| *v != values[0])
 }
@@ -129,7 +129,8 @@ impl Models {
         Ok(Further::Model(Box::new(fitted), -mean / scale))
     }
 
-    /// Which rows keep the constraints: what was observed does, and so does what is probable.
+    /// Returns which rows keep the constraints: what was observed does, and so does what is
+    /// probable.
     fn which_hold(&self, options: &Options, trials: &[Trial]) -> Result<Vec<bool>> {
         let mut hold = vec![true; self.rows.x.nrows()];
         for (hold, i) in hold.iter_mut().zip(&self.trials) {
@@ -167,8 +168,9 @@ impl Models {
         Ok(all)
     }
 
-    /// The posterior of the objective given also what trials under way may give: a latent function for each of `draws` joint
-    /// draws of their outcomes (Snoek, Larochelle & Adams 2012, §3.2), all with the same variance.
+    /// Returns the posterior of the objective given also what trials under way may give: a latent
+    /// function for each of `draws` joint draws of their outcomes (Snoek, Larochelle & Adams 2012,
+    /// §3.2), all with the same variance.
     pub fn imagined(
         &self,
         pending: &Mat<f64>,

@@ -254,7 +254,7 @@ impl Optimiser {
         })
     }
 
-    /// The models of the trials so far.
+    /// Returns the models of the trials so far.
     fn learnt(&mut self) -> Result<Option<Arc<Models>>> {
         if let Some(known) = &self.models {
             return Ok(known.clone());
@@ -264,7 +264,7 @@ impl Optimiser {
         Ok(known)
     }
 
-    /// Parts of the ranges of the next point.
+    /// Returns the parts of the ranges of the next point.
     fn next(&mut self) -> Result<Vec<f64>> {
         let count = self.trials.len();
         let places = |own: &Trial| self.space.snapped(&self.space.parts(&own.point));
@@ -288,7 +288,7 @@ impl Optimiser {
         })
     }
 
-    /// A point of the design to begin with, or far from all trials beyond it.
+    /// Returns a point of the design to begin with, or far from all trials beyond it.
     fn designed(
         &self,
         count: usize,
@@ -310,7 +310,7 @@ impl Optimiser {
         farthest(&self.space, points, tried)
     }
 
-    /// The point that promises most.
+    /// Returns the point that promises most.
     fn promising(
         &self,
         models: &Models,
@@ -333,7 +333,7 @@ impl Optimiser {
         Search { space: &self.space, score: &score, taken, good: &good }.best(rng)
     }
 
-    /// Parts of the best trials by their means, those that keep the constraints first.
+    /// Returns the parts of the best trials by their means, those that keep the constraints first.
     fn good(&self, models: &Models) -> Result<Vec<Vec<f64>>> {
         let mean = models.objective.posterior.predict_mean(models.rows.x.as_ref())?;
         let mut of: Vec<usize> = (0..models.trials.len()).collect();

@@ -62,7 +62,8 @@ impl Moments {
 }
 
 impl<'a> Promise<'a> {
-    /// Of a rule, given points under way (B×E); `functions` are drawn again for every promise.
+    /// Creates the promise of a rule, given points under way (B×E); `functions` are drawn again for
+    /// every promise.
     pub fn new(
         models: &'a Models,
         rule: Acquisition,
@@ -96,7 +97,7 @@ impl<'a> Promise<'a> {
         Ok(Self { models, rule })
     }
 
-    /// Values at `x` (B×E), and slopes if they are asked for.
+    /// Returns the values at `x` (B×E), and slopes if they are asked for.
     pub fn at(&self, x: MatRef<f64>, slopes: bool) -> Result<Scores> {
         let mut scores = Scores {
             values: vec![0.0; x.nrows()],
@@ -190,7 +191,7 @@ impl<'a> Promise<'a> {
     }
 }
 
-/// The penalty of an excess with its slope, where the excess has that `slope`.
+/// Returns the penalty of an excess with its slope, where the excess has that `slope`.
 fn beyond(excess: f64, slope: f64) -> (f64, f64) {
     if excess > 0.0 { (-PENALTY * excess, -PENALTY * slope) } else { (0.0, 0.0) }
 }
@@ -236,8 +237,8 @@ fn add_drawn(
 }
 
 impl Models {
-    /// The best mean of every latent function of `posterior` over the trials that keep the constraints and those under way that
-    /// probably do; none if there are no such trials.
+    /// Returns the best mean of every latent function of `posterior` over the trials that keep the
+    /// constraints and those under way that probably do; none if there are no such trials.
     fn best_of(&self, posterior: &Posterior, pending: &Mat<f64>) -> Result<Option<Vec<f64>>> {
         if !self.feasible.iter().any(|holds| *holds) {
             return Ok(None);

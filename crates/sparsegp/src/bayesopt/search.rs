@@ -44,7 +44,7 @@ impl Taken {
     }
 }
 
-/// Whether a point is not to be chosen.
+/// Returns whether a point is not to be chosen.
 pub(super) fn is_taken(parts: &[f64], taken: &[Taken]) -> bool {
     let near = |own: &Taken| own.parts.iter().zip(parts).all(|(a, b)| (a - b).abs() <= own.within);
     taken.iter().any(near)
@@ -61,7 +61,8 @@ pub(super) struct Search<'a> {
 }
 
 impl Space {
-    /// The parts in the middle of the shares of whole numbers and categories: a point as it will be tried.
+    /// Returns the parts in the middle of the shares of whole numbers and categories: a point as it
+    /// will be tried.
     pub(super) fn snapped(&self, parts: &[f64]) -> Vec<f64> {
         let one = |(own, part): (&super::space::Dimension, &f64)| match own.range {
             Range::Real { .. } => part.clamp(0.0, 1.0),
@@ -70,7 +71,7 @@ impl Space {
         self.dimensions().iter().zip(parts).map(one).collect()
     }
 
-    /// All points, where there are at most so many.
+    /// Returns all points, where there are at most so many.
     pub(super) fn all(&self, most: u64) -> Option<Vec<Vec<f64>>> {
         let count = self.points().filter(|count| *count <= most)?;
         let mut all = Vec::with_capacity(count as usize);
@@ -90,7 +91,7 @@ impl Space {
         Some(all)
     }
 
-    /// Whether points are the same.
+    /// Returns whether points are the same.
     pub(super) fn same(&self, a: &[f64], b: &[f64]) -> bool {
         a.iter().zip(b).all(|(a, b)| (a - b).abs() <= SAME)
     }
@@ -135,7 +136,7 @@ impl Objective for Climb<'_> {
 type Valued = (f64, Vec<f64>);
 
 impl Search<'_> {
-    /// The point of the largest value that is not taken; none where all are.
+    /// Returns the point of the largest value that is not taken; none where all are.
     pub fn best(&self, rng: &mut impl Rng) -> Result<Option<Vec<f64>>> {
         let (candidates, whole) = match self.space.all(2 * POINTS as u64) {
             Some(all) => (all, true),
@@ -162,7 +163,7 @@ impl Search<'_> {
         is_taken(parts, self.taken)
     }
 
-    /// Random points, everywhere and near the good ones.
+    /// Returns random points, everywhere and near the good ones.
     fn candidates(&self, rng: &mut impl Rng) -> Vec<Vec<f64>> {
         let mut all = random(self.space, POINTS, rng);
         for good in self.good {
@@ -184,7 +185,7 @@ impl Search<'_> {
         all.iter().map(|parts| self.space.snapped(parts)).collect()
     }
 
-    /// The best points that are not near each other.
+    /// Returns the best points that are not near each other.
     fn starts(&self, found: &[Valued]) -> Vec<Valued> {
         let mut starts: Vec<Valued> = Vec::new();
         for own in found {
@@ -268,7 +269,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Points with another category, or with a whole number that is 1, 2, 4, … away.
+    /// Returns points with another category, or with a whole number that is 1, 2, 4, … away.
     fn neighbours(&self, parts: &[f64]) -> Vec<Vec<f64>> {
         let mut all = Vec::new();
         for (q, own) in self.space.dimensions().iter().enumerate() {
@@ -297,7 +298,8 @@ impl Search<'_> {
     }
 }
 
-/// A random point that is not taken: the first of some; none where there is none among them, or none at all.
+/// Returns a random point that is not taken: the first of some; none where there is none among
+/// them, or none at all.
 pub(super) fn any(space: &Space, taken: &[Taken], rng: &mut impl Rng) -> Option<Vec<f64>> {
     let free = |parts: &Vec<f64>| !is_taken(parts, taken);
     if let Some(all) = space.all(2 * POINTS as u64) {

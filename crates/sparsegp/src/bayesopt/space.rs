@@ -146,13 +146,13 @@ impl Dimension {
         }
     }
 
-    /// Whether it is one of several categories.
+    /// Returns whether it is one of several categories.
     pub(super) fn is_category(&self) -> bool {
         matches!(self.range, Range::Categories(_))
     }
 
-    /// The value at a part of the range, from 0 to 1: every whole number and every category has an equal share of it, by
-    /// logarithms where these count.
+    /// Returns the value at a part of the range, from 0 to 1: every whole number and every category
+    /// has an equal share of it, by logarithms where these count.
     pub(super) fn at(&self, part: f64) -> f64 {
         let part = part.clamp(0.0, 1.0);
         match &self.range {
@@ -173,7 +173,8 @@ impl Dimension {
         }
     }
 
-    /// The part of the range at which a value is: the inverse of [`Dimension::at`], in the middle of a share.
+    /// Returns the part of the range at which a value is: the inverse of [`Dimension::at`], in the
+    /// middle of a share.
     pub(super) fn part(&self, value: f64) -> f64 {
         let part = match &self.range {
             Range::Real { low, high, log: false } => (value - low) / (high - low),
@@ -219,7 +220,8 @@ impl Dimension {
         }
     }
 
-    /// Inputs of a model: one of a number and of two categories, else one for every category.
+    /// Returns the number of inputs of a model: one of a number and of two categories, else one for
+    /// every category.
     fn features(&self) -> usize {
         match &self.range {
             Range::Categories(all) if all.len() > 2 => all.len(),
@@ -287,23 +289,24 @@ impl Space {
         self.dimensions.iter().zip(point).try_for_each(|(own, value)| own.check_value(*value))
     }
 
-    /// The point at these parts of the ranges.
+    /// Returns the point at these parts of the ranges.
     pub(super) fn at(&self, parts: &[f64]) -> Vec<f64> {
         self.dimensions.iter().zip(parts).map(|(own, part)| own.at(*part)).collect()
     }
 
-    /// At which parts of the ranges a point is.
+    /// Returns at which parts of the ranges a point is.
     pub(super) fn parts(&self, point: &[f64]) -> Vec<f64> {
         self.dimensions.iter().zip(point).map(|(own, value)| own.part(*value)).collect()
     }
 
-    /// Number of inputs of a model.
+    /// Returns the number of inputs of a model.
     pub(super) fn features(&self) -> usize {
         self.dimensions.iter().map(Dimension::features).sum()
     }
 
-    /// Points as a model sees them, N×E. Numbers have mean 0 and standard deviation 1 over their range, by logarithms where these
-    /// count; categories that differ are as far apart as two random numbers are on average (by the mean square).
+    /// Returns points as a model sees them, N×E. Numbers have mean 0 and standard deviation 1 over
+    /// their range, by logarithms where these count; categories that differ are as far apart as two
+    /// random numbers are on average (by the mean square).
     pub(super) fn encoded(&self, parts: &[Vec<f64>]) -> Mat<f64> {
         let mut x = Mat::zeros(parts.len(), self.features());
         for (i, parts) in parts.iter().enumerate() {
@@ -322,7 +325,7 @@ impl Space {
         x
     }
 
-    /// Slopes in the parts of the ranges from slopes in what a model sees; 0 of categories.
+    /// Returns slopes in the parts of the ranges from slopes in what a model sees; 0 of categories.
     pub(super) fn pulled(&self, slopes: impl Fn(usize) -> f64) -> Vec<f64> {
         let mut at = 0;
         let one = |own: &Dimension| {

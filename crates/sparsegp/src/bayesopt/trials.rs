@@ -16,7 +16,7 @@ pub enum Goal {
 }
 
 impl Goal {
-    /// 1 where large values are better, else −1.
+    /// Returns 1 where large values are better, else −1.
     pub(super) fn sign(self) -> f64 {
         if self == Self::Maximise { 1.0 } else { -1.0 }
     }
@@ -104,12 +104,12 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// Whether it is under way.
+    /// Returns whether it is under way.
     pub fn is_pending(&self) -> bool {
         self.outcome == Outcome::Pending
     }
 
-    /// Whether it ended without a value of the objective.
+    /// Returns whether it ended without a value of the objective.
     pub fn has_failed(&self) -> bool {
         !self.is_pending() && self.objective().is_none()
     }
@@ -130,7 +130,7 @@ impl Trial {
         }
     }
 
-    /// Whether no observed outcome is beyond its bound.
+    /// Returns whether no observed outcome is beyond its bound.
     pub fn holds(&self, constraints: &[Constraint]) -> bool {
         let mut all = constraints.iter().enumerate();
         all.all(|(c, own)| self.further(c).is_none_or(|value| own.excess(value) <= 0.0))

@@ -62,22 +62,22 @@ impl Classes {
         self.ordered
     }
 
-    /// The labels, in the order of their codes.
+    /// Returns the labels, in the order of their codes.
     pub fn labels(&self) -> &[String] {
         &self.labels
     }
 
-    /// Number of classes C, at least 2.
+    /// Returns the number of classes C, at least 2.
     pub fn count(&self) -> usize {
         self.labels.len()
     }
 
-    /// The label of a code.
+    /// Returns the label of a code.
     pub fn label(&self, code: usize) -> Option<&str> {
         self.labels.get(code).map(String::as_str)
     }
 
-    /// The code of a label.
+    /// Returns the code of a label.
     pub fn code(&self, label: &str) -> Option<usize> {
         let find = |label: &str| self.labels.iter().position(|known| known == label);
         find(&canonical(label))
@@ -120,7 +120,8 @@ pub(super) fn too_many() -> String {
     )
 }
 
-/// Labels (as they are compared) in their natural order, each once: by value if all are numbers, else as texts.
+/// Returns labels (as they are compared) in their natural order, each once: by value if all are
+/// numbers, else as texts.
 pub(super) fn in_order(mut labels: Vec<String>) -> Vec<String> {
     let numbers: Option<Vec<f64>> = labels.iter().map(|label| label.parse().ok()).collect();
     match numbers {

@@ -137,18 +137,19 @@ impl InputColumn {
         self
     }
 
-    /// Whether its inputs, with those of the column first, are those of a category that has none: neither 0 nor 1.
+    /// Returns whether its inputs, with those of the column first, are those of a category that has
+    /// none: neither 0 nor 1.
     pub fn is_unknown(&self, inputs: &[f64]) -> bool {
         let Encoding::OneHot(all) = &self.encoding else { return false };
         inputs[..all.one_by_one().len()].iter().any(|value| *value != 0.0 && *value != 1.0)
     }
 
-    /// A column of numbers.
+    /// Creates a column of numbers.
     pub fn number(name: impl Into<String>) -> Self {
         Self { name: name.into(), encoding: Encoding::Number }
     }
 
-    /// Names of the columns of the file that it is read from.
+    /// Returns the names of the columns of the file that it is read from.
     pub fn sources(&self) -> Vec<&str> {
         match &self.encoding {
             Encoding::Place { longitude } => vec![&self.name, longitude],
@@ -156,7 +157,7 @@ impl InputColumn {
         }
     }
 
-    /// Name to show: of a place that of both columns.
+    /// Returns the name to show: of a place that of both columns.
     pub fn title(&self) -> String {
         match &self.encoding {
             Encoding::Place { longitude } => place_name(&self.name, longitude),
@@ -179,7 +180,7 @@ impl InputColumn {
         }
     }
 
-    /// Names of the inputs that it becomes.
+    /// Returns the names of the inputs that it becomes.
     pub fn input_names(&self) -> Vec<String> {
         match &self.encoding {
             Encoding::Number | Encoding::Date | Encoding::Code(_) => vec![self.name.clone()],
@@ -218,7 +219,7 @@ pub struct Categories {
 }
 
 impl Categories {
-    /// From labels in any order; repeated ones count once.
+    /// Creates categories from labels in any order; repeated ones count once.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is none.
@@ -226,7 +227,7 @@ impl Categories {
         Self::try_from(in_order(labels.into_iter().map(|l| canonical(l.as_ref())).collect()))
     }
 
-    /// In the order of their codes.
+    /// Returns the labels in the order of their codes.
     pub fn labels(&self) -> &[String] {
         &self.labels
     }
@@ -252,7 +253,7 @@ impl Categories {
         Ok(Self { open: self.open, ..Self::new(all.chain([""]))? })
     }
 
-    /// The code of a category.
+    /// Returns the code of a category.
     pub fn code(&self, label: &str) -> Option<usize> {
         let find = |label: &str| self.codes.get(label).copied();
         find(&canonical(label))
@@ -268,7 +269,8 @@ impl Categories {
         if self.labels.len() == 2 { 0.5 } else { (1.0 - (1.0 + k).sqrt()) / k }
     }
 
-    /// The codes that have an input each where there is one for a category: one of two says it all.
+    /// Returns the codes that have an input each where there is one for a category: one of two says
+    /// it all.
     pub(super) fn one_by_one(&self) -> Range<usize> {
         usize::from(self.labels.len() == 2)..self.labels.len()
     }

@@ -34,7 +34,7 @@ pub struct Holiday {
 }
 
 impl Holidays {
-    /// From days in any order; those that are given twice count once.
+    /// Creates holidays from days in any order; those that are given twice count once.
     ///
     /// # Errors
     /// [`Error::Invalid`] for none, a name that is empty, more than 60 days before or after one, and more than 100 names of days.

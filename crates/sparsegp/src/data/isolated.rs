@@ -73,7 +73,8 @@ fn push_end(end: &mut Vec<(f64, usize)>, value: f64, before: impl Fn(f64, f64) -
     }
 }
 
-/// Bits that do not follow the order of rows (Steele, Lea & Flood 2014, the finaliser of SplitMix64).
+/// Returns bits that do not follow the order of rows (Steele, Lea & Flood 2014, the finaliser of
+/// SplitMix64).
 fn hash(row: u64) -> u64 {
     let mut z = row.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -87,7 +88,7 @@ impl Sketch {
         Self { rows: 0, thinned: 0, places: Vec::new(), columns }
     }
 
-    /// Whether it is of so many columns, with a sample of every one.
+    /// Returns whether it is of so many columns, with a sample of every one.
     pub fn fits(&self, columns: usize) -> bool {
         let sampled = |column: &Column| column.sample.len() == self.places.len();
         let ends = |column: &Column| column.low.len() <= ENDS && column.high.len() <= ENDS;
@@ -156,7 +157,8 @@ impl Sketch {
         self.rows += other.rows;
     }
 
-    /// The isolated values of every column that has some; the first `inputs` columns are inputs.
+    /// Returns the isolated values of every column that has some; the first `inputs` columns are
+    /// inputs.
     pub fn isolated(&self, inputs: usize) -> Vec<Isolated> {
         let mut found = Vec::new();
         for (j, column) in self.columns.iter().enumerate() {
@@ -181,7 +183,8 @@ impl Sketch {
 type Seam = [Option<usize>; 2];
 
 impl Column {
-    /// Distinct values in order, with their numbers of rows: exact at the ends, by the sample between.
+    /// Returns the distinct values in order, with their numbers of rows: exact at the ends, by the
+    /// sample between.
     fn values(&self, thinned: u32) -> (Vec<(f64, usize)>, Seam) {
         if self.low.len() < ENDS {
             return (self.low.clone(), [None; 2]);
@@ -209,7 +212,7 @@ impl Column {
     }
 }
 
-/// Least and largest value of the body, if something is outside.
+/// Returns the least and largest value of the body, if something is outside.
 fn body(values: &[(f64, usize)], seam: Seam) -> Option<(f64, f64)> {
     let (mut first, mut end) = (0, values.len());
     // where one code is gone another may show
@@ -223,7 +226,7 @@ fn body(values: &[(f64, usize)], seam: Seam) -> Option<(f64, f64)> {
     (first > 0 || end < values.len()).then(|| (values[first].0, values[end - 1].0))
 }
 
-/// What is left of the values `first..end`.
+/// Returns what is left of the values `first..end`.
 fn grown(values: &[(f64, usize)], seam: Seam, first: usize, end: usize) -> Option<(usize, usize)> {
     let own = &values[first..end];
     let rows = own.iter().map(|v| v.1).sum::<usize>() as f64;

@@ -47,7 +47,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// A table without rows, of columns of numbers with these names.
+    /// Creates a table without rows, of columns of numbers with these names.
     pub fn head(input_names: Vec<String>, target_names: Vec<String>) -> Self {
         Self {
             x: Mat::zeros(0, input_names.len()),
@@ -69,15 +69,16 @@ impl Loaded {
         }
     }
 
-    /// Means and standard deviations of all columns, as the weights of the rows count them.
+    /// Returns the means and standard deviations of all columns, as the weights of the rows count
+    /// them.
     pub fn statistics(&self) -> Statistics {
         let mut statistics = Statistics::of(self.x.as_ref(), self.y.as_ref(), &self.weights);
         statistics.add_extra(&self.extra);
         statistics
     }
 
-    /// The rows whose flag in `mask` is `flag`; the mask is over the rows of the file. `dropped` is
-    /// kept as it is: it belongs to the file.
+    /// Returns the rows whose flag in `mask` is `flag`; the mask is over the rows of the file.
+    /// `dropped` is kept as it is: it belongs to the file.
     ///
     /// # Errors
     /// [`Error::Shape`] if the mask is shorter than the file.
@@ -94,7 +95,7 @@ impl Loaded {
         Ok(self.picked(&kept))
     }
 
-    /// The rows at these places, in this order.
+    /// Returns the rows at these places, in this order.
     fn picked(&self, places: &[usize]) -> Loaded {
         let pick = |a: &Mat<f64>| Mat::from_fn(places.len(), a.ncols(), |i, j| a[(places[i], j)]);
         let part = |v: &[f64]| places.iter().filter_map(|i| v.get(*i)).copied().collect();
@@ -119,10 +120,11 @@ impl Loaded {
         }
     }
 
-    /// The same rows with those that are equal in everything (inputs, targets, further number) made into one
-    /// of their weights' sum, rows of weight 0 left out, and the rest sorted: what counts as the same
-    /// observations is the same table then, to the bit. Where every weight is 1 afterwards there are none, and
-    /// the rows stay in their order. Rows keep the index of the first of them. Text columns are not looked at.
+    /// Returns the same rows with those that are equal in everything (inputs, targets, further
+    /// number) made into one of their weights' sum, rows of weight 0 left out, and the rest sorted:
+    /// what counts as the same observations is the same table then, to the bit. Where every weight
+    /// is 1 afterwards there are none, and the rows stay in their order. Rows keep the index of the
+    /// first of them. Text columns are not looked at.
     #[must_use]
     pub fn merged(&self) -> Loaded {
         let weight = |i: usize| self.weights.get(i).copied().unwrap_or(1.0);
@@ -157,13 +159,13 @@ impl Loaded {
         merged
     }
 
-    /// The numbers as a [`Source`](super::Source).
+    /// Returns the numbers as a [`Source`](super::Source).
     pub fn into_source(self) -> InMemory {
         InMemory { x: self.x, y: self.y, weights: self.weights, extra: self.extra }
     }
 }
 
-/// Order of two rows, by their first cells that differ (−0 equals 0).
+/// Returns the order of two rows, by their first cells that differ (−0 equals 0).
 fn order_of(a: impl Iterator<Item = f64>, b: impl Iterator<Item = f64>) -> Ordering {
     // Adding 0 turns −0 into 0.
     a.zip(b)
@@ -172,8 +174,8 @@ fn order_of(a: impl Iterator<Item = f64>, b: impl Iterator<Item = f64>) -> Order
         .unwrap_or(Ordering::Equal)
 }
 
-/// How many rows of `x` equal an earlier row exactly (−0 equals 0). Takes a sort: O(N log N) row
-/// comparisons.
+/// Returns how many rows of `x` equal an earlier row exactly (−0 equals 0). Takes a sort: O(N log
+/// N) row comparisons.
 pub fn duplicate_rows(x: MatRef<'_, f64>) -> usize {
     let cells = |i: usize| (0..x.ncols()).map(move |j| x[(i, j)]);
     let compare = |&a: &usize, &b: &usize| order_of(cells(a), cells(b));

@@ -41,7 +41,7 @@ impl Scaler {
         }
     }
 
-    /// The inverse of [`Scaler::take_logs`].
+    /// Undoes [`Scaler::take_logs`].
     pub(super) fn undo_logs(&self, x: MatMut<'_, f64>) {
         for (q, column) in x.col_iter_mut().enumerate() {
             if let Some(c) = self.log_unit(q) {

@@ -39,7 +39,7 @@ impl Default for Moments {
 }
 
 impl Moments {
-    /// Only of values from the first to the second number.
+    /// Creates moments of only the values from the first to the second number.
     pub fn within(within: (f64, f64)) -> Self {
         Self { within, ..Self::default() }
     }
@@ -93,7 +93,7 @@ impl Moments {
         self.see(other.max);
     }
 
-    /// Sum of the weights.
+    /// Returns the sum of the weights.
     pub fn weight(&self) -> f64 {
         self.weight
     }
@@ -102,37 +102,37 @@ impl Moments {
         self.count
     }
 
-    /// The mean; 0 of nothing.
+    /// Returns the mean; 0 of nothing.
     pub fn mean(&self) -> f64 {
         let mean = self.origin + self.shift;
         // Only numbers near the largest f64 can overflow the running mean.
         if mean.is_finite() { mean } else { self.min / 2.0 + self.max / 2.0 }
     }
 
-    /// Σ (value − mean)².
+    /// Returns Σ (value − mean)².
     pub fn squares(&self) -> f64 {
         self.squares
     }
 
-    /// The smallest and the largest value.
+    /// Returns the smallest and the largest value.
     pub fn range(&self) -> (f64, f64) {
         (self.min, self.max)
     }
 
-    /// Whether all values are the same (or there are none).
+    /// Returns whether all values are the same (or there are none).
     pub fn is_constant(&self) -> bool {
         self.min >= self.max
     }
 
-    /// The range of the values, if it is no more than rounding makes of a constant: less than 64 units in the last place
-    /// of the largest.
+    /// Returns the range of the values, if it is no more than rounding makes of a constant: less
+    /// than 64 units in the last place of the largest.
     pub fn rounding(&self) -> Option<f64> {
         let (range, size) = (self.max - self.min, self.min.abs().max(self.max.abs()));
         (range > 0.0 && range < 64.0 * f64::EPSILON * size).then_some(range)
     }
 
-    /// The population standard deviation (1/N), or half the range where squares over- or underflow;
-    /// 1 for a constant, or where values differ only by rounding.
+    /// Returns the population standard deviation (1/N), or half the range where squares over- or
+    /// underflow; 1 for a constant, or where values differ only by rounding.
     pub fn scale(&self) -> f64 {
         let deviation = (self.squares / self.weight).sqrt();
         match deviation {
@@ -142,8 +142,9 @@ impl Moments {
         }
     }
 
-    /// What an input is divided by: the standard deviation, or half of the difference between two values, so that a level which
-    /// few rows have is not far from the others. It is 1 as for [`Moments::scale`].
+    /// Returns what an input is divided by: the standard deviation, or half of the difference
+    /// between two values, so that a level which few rows have is not far from the others. It is 1
+    /// as for [`Moments::scale`].
     pub fn spread(&self) -> f64 {
         match self.many || self.is_constant() || self.rounding().is_some() {
             true => self.scale(),
@@ -151,7 +152,7 @@ impl Moments {
         }
     }
 
-    /// The standard deviation, 0 for a constant.
+    /// Returns the standard deviation, 0 for a constant.
     pub fn deviation(&self) -> f64 {
         if self.is_constant() { 0.0 } else { self.scale() }
     }
@@ -161,7 +162,8 @@ impl Moments {
     }
 }
 
-/// The spread of every column: its standard deviation, or half of the difference between two values; 1 for a constant one.
+/// Returns the spread of every column: its standard deviation, or half of the difference between
+/// two values; 1 for a constant one.
 pub(crate) fn spreads(x: MatRef<f64>) -> Vec<f64> {
     let n = x.nrows() as f64;
     (0..x.ncols())

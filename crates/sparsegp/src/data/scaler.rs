@@ -36,7 +36,7 @@ pub struct Scaler {
 const CONSTANT: f64 = 1e-12;
 
 impl Scaler {
-    /// The scaler that changes nothing, for `inputs` and `outputs` columns.
+    /// Creates the scaler that changes nothing, for `inputs` and `outputs` columns.
     pub fn identity(inputs: usize, outputs: usize) -> Self {
         Self {
             x_mean: vec![0.0; inputs],
@@ -49,12 +49,12 @@ impl Scaler {
         }
     }
 
-    /// Whether a target is a constant that nothing is learnt of.
+    /// Returns whether a target is a constant that nothing is learnt of.
     pub fn is_constant(&self, target: usize) -> bool {
         self.y_constant.get(target).copied().unwrap_or(false)
     }
 
-    /// This scaler, with these targets taken for constants: their means.
+    /// Returns this scaler, with these targets taken for constants: their means.
     #[must_use]
     pub fn with_constants(mut self, targets: &[usize]) -> Self {
         self.y_constant = vec![false; if targets.is_empty() { 0 } else { self.y_mean.len() }];
@@ -67,13 +67,13 @@ impl Scaler {
         self
     }
 
-    /// The scale of the first target that is not a constant, if there is one.
+    /// Returns the scale of the first target that is not a constant, if there is one.
     pub fn first_scale(&self) -> f64 {
         let varying = |p: &usize| !self.is_constant(*p);
         (0..self.y_scale.len()).find(varying).map_or(1.0, |p| self.y_scale[p])
     }
 
-    /// This scaler, with targets left as they are: mean 0, scale 1.
+    /// Returns this scaler, with targets left as they are: mean 0, scale 1.
     #[must_use]
     pub fn without_targets(mut self) -> Self {
         self.y_transform.clear();
@@ -83,7 +83,7 @@ impl Scaler {
         self
     }
 
-    /// This scaler, with inputs left as they are.
+    /// Returns this scaler, with inputs left as they are.
     #[must_use]
     pub fn without_inputs(mut self) -> Self {
         self.x_log.clear();
@@ -92,7 +92,7 @@ impl Scaler {
         self
     }
 
-    /// This scaler, with some inputs left as they are.
+    /// Returns this scaler, with some inputs left as they are.
     #[must_use]
     pub fn without_columns(mut self, columns: &[usize]) -> Self {
         for &column in columns {
@@ -102,7 +102,8 @@ impl Scaler {
         self
     }
 
-    /// This scaler, with further inputs that are standard deviations of these ones: they have no mean, and the scale of theirs.
+    /// Returns this scaler, with further inputs that are standard deviations of these ones: they
+    /// have no mean, and the scale of theirs.
     #[must_use]
     pub fn with_deviations(mut self, of: &[usize]) -> Self {
         for &column in of {
@@ -112,7 +113,7 @@ impl Scaler {
         self
     }
 
-    /// This scaler, of the first so many inputs.
+    /// Returns this scaler, of the first so many inputs.
     #[must_use]
     pub fn first_inputs(mut self, count: usize) -> Self {
         self.x_log.truncate(count);
@@ -121,7 +122,7 @@ impl Scaler {
         self
     }
 
-    /// This scaler, with this mean and this scale for some inputs.
+    /// Returns this scaler, with this mean and this scale for some inputs.
     #[must_use]
     pub fn with_one_scale(mut self, columns: &[usize], (mean, scale): (f64, f64)) -> Self {
         for &column in columns {
@@ -131,7 +132,7 @@ impl Scaler {
         self
     }
 
-    /// From the statistics of these rows.
+    /// Creates the scaler from the statistics of these rows.
     pub fn fit(x: MatRef<'_, f64>, y: MatRef<'_, f64>) -> Self {
         Statistics::of(x, y, &[]).scaler()
     }
@@ -165,8 +166,8 @@ impl Scaler {
         self.y_transform.iter().flatten().try_for_each(TargetTransform::check)
     }
 
-    /// Columns as a model sees them, in place: inputs, then targets, then weights if there are any, then
-    /// the further number if `extra`.
+    /// Scales columns as a model sees them, in place: inputs, then targets, then weights if there
+    /// are any, then the further number if `extra`.
     #[cfg(feature = "tables")]
     pub(super) fn scale_columns(&self, columns: &mut [Vec<f64>], extra: bool) {
         if let Some(last) = columns.last_mut().filter(|_| extra) {
@@ -194,7 +195,7 @@ impl Scaler {
         }
     }
 
-    /// Inputs (N×D) as a model sees them, in place.
+    /// Scales inputs (N×D) as a model sees them, in place.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
@@ -203,7 +204,7 @@ impl Scaler {
         columns("inputs", x, &self.x_mean, &self.x_scale, |v, mean, scale| (v - mean) / scale)
     }
 
-    /// Inputs (N×D) in their own units again, in place.
+    /// Brings inputs (N×D) back to their own units, in place.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
@@ -214,14 +215,16 @@ impl Scaler {
         Ok(())
     }
 
-    /// The further numbers of rows as a model sees them, in place. Where targets are scaled they are
-    /// variances in the squared unit of the (first) target; where targets stand as they are, so do they.
+    /// Scales the further numbers of rows as a model sees them, in place. Where targets are scaled
+    /// they are variances in the squared unit of the (first) target; where targets stand as they
+    /// are, so do they.
     pub fn scale_extra(&self, extra: &mut [f64]) {
         let unit = self.first_scale().powi(2);
         extra.iter_mut().for_each(|value| *value /= unit);
     }
 
-    /// Inducing points (M×D) as a model sees them, in place; or patches (M×d, d < D), whose pixels have one scale.
+    /// Scales inducing points (M×D) as a model sees them, in place; or patches (M×d, d < D), whose
+    /// pixels have one scale.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for more columns.
@@ -229,7 +232,7 @@ impl Scaler {
         self.clone().first_inputs(points.ncols()).scale_x(points)
     }
 
-    /// The same in their own units again.
+    /// Brings the same back to their own units.
     ///
     /// # Errors
     /// As for [`Scaler::scale_points`].
@@ -237,7 +240,7 @@ impl Scaler {
         self.clone().first_inputs(points.ncols()).unscale_x(points)
     }
 
-    /// Targets (N×P) as a model sees them, in place.
+    /// Scales targets (N×P) as a model sees them, in place.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
@@ -255,7 +258,8 @@ impl Scaler {
         Ok(())
     }
 
-    /// Quantiles or samples (N×P) in the targets' own units, in place; means too, where targets are not transformed.
+    /// Brings quantiles or samples (N×P) to the targets' own units, in place; means too, where
+    /// targets are not transformed.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
@@ -269,7 +273,8 @@ impl Scaler {
         Ok(())
     }
 
-    /// Predicted means (N×P) in the units of the targets, or of their functions where they are transformed, in place.
+    /// Brings predicted means (N×P) to the units of the targets, or of their functions where they
+    /// are transformed, in place.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
@@ -277,7 +282,8 @@ impl Scaler {
         columns("targets", mean, &self.y_mean, &self.y_scale, |v, mean, scale| v * scale + mean)
     }
 
-    /// Predicted variances (N×P) in the units of the targets, or of their functions, in place: times scale².
+    /// Brings predicted variances (N×P) to the units of the targets, or of their functions, in
+    /// place: times scale².
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) for another number of columns.
@@ -286,8 +292,8 @@ impl Scaler {
         columns("targets", variance, &self.y_mean, &self.y_scale, |v, _, scale| v * scale * scale)
     }
 
-    /// What to add to the log density of a row of standardised targets to get the log density of the
-    /// row in its own units: −Σₚ log scaleₚ over the targets that are not constants.
+    /// Returns what to add to the log density of a row of standardised targets to get the log
+    /// density of the row in its own units: −Σₚ log scaleₚ over the targets that are not constants.
     pub fn log_jacobian(&self) -> f64 {
         let varying = (0..self.y_scale.len()).filter(|&p| !self.is_constant(p));
         -varying.map(|p| self.y_scale[p].ln()).sum::<f64>()
@@ -320,7 +326,7 @@ fn columns(
     Ok(())
 }
 
-/// A scaler for other columns than the data have.
+/// Returns the error for a scaler for other columns than the data have.
 pub(super) fn scaler_shape(what: &str, expected: usize, found: usize) -> Error {
     Error::Shape {
         what: format!("{what} of the scaler"),

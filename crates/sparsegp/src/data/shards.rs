@@ -18,16 +18,17 @@ pub trait Shards: Send + Sync {
     /// What the shards and the ways to them give.
     fn round(&self, request: Vec<u8>) -> Result<Vec<f64>>;
 
-    /// The rows at these places in these shards, one after the other; of each D inputs, P targets, its weight and its
-    /// further number where there are some.
+    /// Returns the rows at these places in these shards, one after the other; of each D inputs, P
+    /// targets, its weight and its further number where there are some.
     ///
     /// # Errors
     /// As for [`Shards::round`].
     fn take(&self, wanted: &[(usize, Vec<usize>)]) -> Result<Vec<f64>>;
 }
 
-/// The sum of some answers along the binary tree over their indices: neighbours first, then their sums; the last of an odd
-/// number goes up alone. Sums of aligned runs of 2ⁿ answers lie on the way.
+/// Returns the sum of some answers along the binary tree over their indices: neighbours first, then
+/// their sums; the last of an odd number goes up alone. Sums of aligned runs of 2ⁿ answers lie on
+/// the way.
 ///
 /// # Errors
 /// [`Error::Shape`] if they are of different lengths.
@@ -85,7 +86,7 @@ impl Shape {
 }
 
 impl ShardedRows {
-    /// Rows in shards of these sizes.
+    /// Creates rows in shards of these sizes.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a shard without rows.
@@ -100,27 +101,27 @@ impl ShardedRows {
         Ok(Self { shards, starts, shape })
     }
 
-    /// The shards.
+    /// Returns the shards.
     pub fn shards(&self) -> &dyn Shards {
         &*self.shards
     }
 
-    /// How many shards there are.
+    /// Returns how many shards there are.
     pub fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Numbers of rows, shard by shard: what decides the bits of sums.
+    /// Returns the numbers of rows, shard by shard: what decides the bits of sums.
     pub fn sizes(&self) -> Vec<usize> {
         self.starts.windows(2).map(|pair| pair[1] - pair[0]).collect()
     }
 
-    /// What a row consists of.
+    /// Returns what a row consists of.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Some of the rows, evenly spread over all; all of them where they are few.
+    /// Returns some of the rows, evenly spread over all; all of them where they are few.
     ///
     /// # Errors
     /// As for [`Shards::take`].
@@ -132,7 +133,7 @@ impl ShardedRows {
         self.rows_at(&(0..count).map(at).collect::<Vec<_>>())
     }
 
-    /// The rows at these places among all, which are in ascending order.
+    /// Returns the rows at these places among all, which are in ascending order.
     ///
     /// # Errors
     /// As for [`Shards::take`]; [`Error::Shape`] for an answer of other rows.

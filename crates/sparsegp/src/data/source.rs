@@ -22,12 +22,12 @@ pub struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Rows with nothing but inputs and targets.
+    /// Creates rows with nothing but inputs and targets.
     pub fn plain(start: usize, x: MatRef<'a, f64>, y: MatRef<'a, f64>) -> Self {
         Self { start, x, y, weights: &[], extra: &[] }
     }
 
-    /// `len` of these rows from the row `first`.
+    /// Returns `len` of these rows from the row `first`.
     pub fn part(&self, first: usize, len: usize) -> Self {
         let part = |values: &'a [f64]| {
             if values.is_empty() { values } else { &values[first..first + len] }
@@ -44,17 +44,17 @@ impl<'a> Rows<'a> {
 
 /// A data set that can be read again and again, in order, in chunks.
 pub trait Source: Send + Sync {
-    /// Number of rows N.
+    /// Returns the number of rows N.
     fn rows(&self) -> usize;
-    /// Number of input columns D.
+    /// Returns the number of input columns D.
     fn inputs(&self) -> usize;
-    /// Number of target columns P.
+    /// Returns the number of target columns P.
     fn outputs(&self) -> usize;
-    /// Whether rows bring neither weights nor a further number.
+    /// Returns whether rows bring neither weights nor a further number.
     fn is_plain(&self) -> bool {
         true
     }
-    /// Number of rows that these stand for: more than [`Source::rows`] for a minibatch.
+    /// Returns the number of rows that these stand for: more than [`Source::rows`] for a minibatch.
     fn population(&self) -> usize {
         self.rows()
     }
@@ -63,15 +63,16 @@ pub trait Source: Send + Sync {
     fn scale(&self) -> f64 {
         self.population() as f64 / self.rows().max(1) as f64
     }
-    /// These rows as those of other processes, if that is where they are: then sums over them are asked for there.
+    /// Returns these rows as those of other processes, if that is where they are: then sums over
+    /// them are asked for there.
     fn sharded(&self) -> Option<&ShardedRows> {
         None
     }
-    /// Whether all rows are in memory, so that a chunk of any size costs nothing.
+    /// Returns whether all rows are in memory, so that a chunk of any size costs nothing.
     fn is_resident(&self) -> bool {
         false
     }
-    /// Shuffled minibatches of at most `size` rows: see [`Batches`].
+    /// Returns the shuffled minibatches of at most `size` rows: see [`Batches`].
     ///
     /// # Errors
     /// [`Error::Invalid`] if there are no rows, if `size` is 0, or if the source has no minibatches.
@@ -102,7 +103,7 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// Inputs (N×D) with targets (N×P).
+    /// Takes inputs (N×D) with targets (N×P).
     ///
     /// # Errors
     /// [`Error::Shape`] if the numbers of rows differ.
@@ -117,7 +118,7 @@ impl InMemory {
         Ok(Self { x, y, weights: Vec::new(), extra: Vec::new() })
     }
 
-    /// The rows at these places, in this order.
+    /// Returns the rows at these places, in this order.
     #[must_use]
     pub fn picked(&self, places: &[usize]) -> Self {
         let pick = |a: &Mat<f64>| Mat::from_fn(places.len(), a.ncols(), |i, j| a[(places[i], j)]);
@@ -130,7 +131,7 @@ impl InMemory {
         }
     }
 
-    /// All rows.
+    /// Returns all rows.
     pub fn all(&self) -> Rows<'_> {
         Rows {
             start: 0,

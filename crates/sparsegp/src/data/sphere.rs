@@ -122,8 +122,9 @@ pub(crate) fn inputs_of_places(columns: &[InputColumn]) -> Vec<usize> {
 }
 
 impl Scaler {
-    /// This scaler, with one scale for the three coordinates of each place that begins at one of these inputs: the root mean square of
-    /// their standard deviations, so that distances are those on Earth. `same`: whether an input has one value.
+    /// Returns this scaler, with one scale for the three coordinates of each place that begins at
+    /// one of these inputs: the root mean square of their standard deviations, so that distances
+    /// are those on Earth. `same`: whether an input has one value.
     #[must_use]
     pub(crate) fn with_places(mut self, places: &[usize], same: impl Fn(usize) -> bool) -> Self {
         for first in places {

@@ -14,7 +14,7 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// From one flag per row. `name` is what an error calls this mask.
+    /// Creates a mask from one flag per row. `name` is what an error calls this mask.
     pub fn new(name: impl Into<String>, flags: impl IntoIterator<Item = bool>) -> Self {
         let mut mask = Self { words: Vec::new(), rows: 0, name: name.into() };
         for flag in flags {
@@ -23,8 +23,9 @@ impl Mask {
         mask
     }
 
-    /// A random split: a mask that is true in `round(fraction · rows)` rows, at least one and at most
-    /// all but one. The same seed gives the same rows on every machine and with any number of threads.
+    /// Draws a random split: a mask that is true in `round(fraction · rows)` rows, at least one and
+    /// at most all but one. The same seed gives the same rows on every machine and with any number
+    /// of threads.
     ///
     /// Selection sampling (Knuth, TAOCP vol. 2, §3.4.2, algorithm S): every subset of that size is
     /// equally likely, and nothing is held in memory but the mask.
@@ -69,28 +70,28 @@ impl Mask {
         self.rows += 1;
     }
 
-    /// The flag of a row, or `None` beyond the last.
+    /// Returns the flag of a row, or `None` beyond the last.
     pub fn get(&self, row: usize) -> Option<bool> {
         (row < self.rows).then(|| self.words[row / 64] >> (row % 64) & 1 == 1)
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Number of rows with this flag.
+    /// Returns the number of rows with this flag.
     pub fn count(&self, flag: bool) -> usize {
         let ones = self.words.iter().map(|word| word.count_ones() as usize).sum();
         if flag { ones } else { self.rows - ones }
     }
 
-    /// Indices of the rows with this flag, in order.
+    /// Returns the indices of the rows with this flag, in order.
     pub fn indices(&self, flag: bool) -> Vec<usize> {
         (0..self.rows).filter(|&row| self.get(row) == Some(flag)).collect()
     }
 
-    /// What errors call this mask: `FILE:COLUMN`, or the seed of a random split.
+    /// Returns what errors call this mask: `FILE:COLUMN`, or the seed of a random split.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -25,7 +25,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Of no rows yet.
+    /// Creates statistics of no rows yet.
     pub fn new(inputs: usize, outputs: usize) -> Self {
         Self {
             inputs,
@@ -38,8 +38,8 @@ impl Statistics {
         }
     }
 
-    /// Of rows in memory, with their isolated values: inputs (N×D), targets (N×P), NaN where a target is missing, and
-    /// weights (N, or none).
+    /// Creates the statistics of rows in memory, with their isolated values: inputs (N×D), targets
+    /// (N×P), NaN where a target is missing, and weights (N, or none).
     pub fn of(x: MatRef<'_, f64>, y: MatRef<'_, f64>, weights: &[f64]) -> Self {
         let mut statistics = Self::new(x.ncols(), y.ncols());
         statistics.add_weighted(x, y, weights);
@@ -101,8 +101,9 @@ impl Statistics {
         !self.isolated.is_empty()
     }
 
-    /// Those of several parts of the rows together, in their order. Where [`Statistics::isolated`] then has some, a second
-    /// pass has to tell the moments of the others: [`Statistics::without_isolated`], [`Statistics::set_bodies`].
+    /// Creates the statistics of several parts of the rows together, in their order. Where
+    /// [`Statistics::isolated`] then has some, a second pass has to tell the moments of the others:
+    /// [`Statistics::without_isolated`], [`Statistics::set_bodies`].
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for no parts, [`Error::Shape`](crate::Error::Shape) for parts of different
@@ -113,7 +114,7 @@ impl Statistics {
         Ok(all)
     }
 
-    /// As bytes, to be sent.
+    /// Returns them as bytes, to be sent.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid), which is a bug.
@@ -122,7 +123,7 @@ impl Statistics {
             .map_err(|e| Error::Invalid(format!("statistics cannot be written: {e}")))
     }
 
-    /// From the bytes of [`Statistics::to_bytes`] of the same release.
+    /// Creates statistics from the bytes of [`Statistics::to_bytes`] of the same release.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for other bytes.
@@ -145,7 +146,7 @@ impl Statistics {
         }
     }
 
-    /// The sums of several parts of the rows, in their order.
+    /// Creates the sums of several parts of the rows, in their order.
     ///
     /// # Errors
     /// As for [`Statistics::gathered`].
@@ -156,7 +157,7 @@ impl Statistics {
         Ok(all)
     }
 
-    /// Statistics for a second pass over the same rows, which looks at no isolated values.
+    /// Returns statistics for a second pass over the same rows, which looks at no isolated values.
     pub fn without_isolated(&self) -> Self {
         let mut bodies = Self::new(self.inputs, self.columns.len() - self.inputs);
         for own in &self.isolated {
@@ -171,12 +172,13 @@ impl Statistics {
         self.bodies = bodies.columns;
     }
 
-    /// Values that lie far from all others of their column, where they were looked for.
+    /// Returns values that lie far from all others of their column, where they were looked for.
     pub fn isolated(&self) -> &[Isolated] {
         &self.isolated
     }
 
-    /// Of every column the part of the variance that lies between stretches of these means.
+    /// Returns for every column the part of the variance that lies between stretches of these
+    /// means.
     #[cfg(feature = "tables")]
     pub(super) fn drifts(&self, means: &[Moments]) -> Vec<f64> {
         let drift = |(all, means): (&Moments, &Moments)| match all.is_constant() {
@@ -208,7 +210,7 @@ impl Statistics {
         &self.cells
     }
 
-    /// Number of rows seen.
+    /// Returns the number of rows seen.
     pub fn rows(&self) -> usize {
         self.columns.first().map_or(0, |moments| moments.count() as usize)
     }
@@ -218,12 +220,12 @@ impl Statistics {
         self.counted
     }
 
-    /// Sum of the weights of the rows.
+    /// Returns the sum of the weights of the rows.
     pub fn total_weight(&self) -> f64 {
         self.columns.first().map_or(0.0, Moments::weight)
     }
 
-    /// Number of rows in which each target is not missing.
+    /// Returns the number of rows in which each target is not missing.
     pub fn present_targets(&self) -> Vec<usize> {
         self.columns[self.inputs..].iter().map(|moments| moments.count() as usize).collect()
     }
@@ -239,8 +241,9 @@ impl Statistics {
         if absent.iter().any(|&weight| weight > 0.0) { absent } else { Vec::new() }
     }
 
-    /// The scaler that gives these rows mean 0 and standard deviation 1, inputs without their isolated values. Inputs of two
-    /// values differ by 2 instead, whatever the number of rows that have either.
+    /// Returns the scaler that gives these rows mean 0 and standard deviation 1, inputs without
+    /// their isolated values. Inputs of two values differ by 2 instead, whatever the number of rows
+    /// that have either.
     pub fn scaler(&self) -> Scaler {
         let (inputs, outputs) = (self.bodies(0..self.inputs), &self.columns[self.inputs..]);
         Scaler {
@@ -254,7 +257,7 @@ impl Statistics {
         }
     }
 
-    /// The same, targets without their isolated values too.
+    /// Returns the same, targets without their isolated values too.
     pub fn robust_scaler(&self) -> Scaler {
         let targets = self.bodies(self.inputs..self.columns.len());
         Scaler {
@@ -278,8 +281,8 @@ impl Statistics {
         if self.bodies.is_empty() { &self.columns[range] } else { &self.bodies[range] }
     }
 
-    /// Mean and population variance of each target, 0 for a constant: the trivial model that the MSLL of
-    /// [`crate::metrics`] compares with.
+    /// Returns the mean and population variance of each target, 0 for a constant: the trivial model
+    /// that the MSLL of [`crate::metrics`] compares with.
     pub fn target_mean_and_variance(&self) -> (Vec<f64>, Vec<f64>) {
         let variance = |moments: &Moments| match moments.is_constant() {
             true => 0.0,
@@ -289,25 +292,26 @@ impl Statistics {
         (targets.iter().map(Moments::mean).collect(), targets.iter().map(variance).collect())
     }
 
-    /// Indices of the inputs that have the same value in all rows: they tell a model nothing.
+    /// Returns the indices of the inputs that have the same value in all rows: they tell a model
+    /// nothing.
     pub fn constant_inputs(&self) -> Vec<usize> {
         constant(&self.columns[..self.inputs])
     }
 
-    /// The smallest and the largest value of an input.
+    /// Returns the smallest and the largest value of an input.
     pub(crate) fn input_range(&self, input: usize) -> (f64, f64) {
         self.columns[input].range()
     }
 
-    /// Indices of the targets that have the same value in all rows.
+    /// Returns the indices of the targets that have the same value in all rows.
     pub fn constant_targets(&self) -> Vec<usize> {
         constant(&self.columns[self.inputs..])
     }
 }
 
 impl Statistics {
-    /// Indices of the inputs whose values differ by nothing but rounding: by less than 64 units in the last place of the
-    /// largest, with their spread. They are not scaled up.
+    /// Returns the indices of the inputs whose values differ by nothing but rounding: by less than
+    /// 64 units in the last place of the largest, with their spread. They are not scaled up.
     pub fn rounded_inputs(&self) -> Vec<(usize, f64)> {
         let inputs = self.bodies(0..self.inputs).iter().enumerate();
         inputs.filter_map(|(j, own)| own.rounding().map(|spread| (j, spread))).collect()

@@ -21,7 +21,7 @@ pub enum TargetTransform {
     },
 }
 
-/// ((1 + z)^λ − 1)/λ for z ≥ 0, log(1 + z) for λ = 0.
+/// Returns ((1 + z)^λ − 1)/λ for z ≥ 0, log(1 + z) for λ = 0.
 fn power(z: f64, lambda: f64) -> f64 {
     let log = z.ln_1p();
     if lambda == 0.0 { log } else { (lambda * log).exp_m1() / lambda }

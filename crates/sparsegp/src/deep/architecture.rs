@@ -36,18 +36,19 @@ impl Architecture {
         own_kernels: false,
     };
 
-    /// Outputs of the hidden layers over so many inputs.
+    /// Returns the outputs of the hidden layers over so many inputs.
     pub fn hidden(&self, inputs: usize) -> Vec<usize> {
         let width = if self.width > 0 { self.width } else { inputs.min(WIDEST) };
         vec![width; self.layers - 1]
     }
 
-    /// Whether q of its layers has no root: no functions are drawn with it, and no natural-gradient steps made.
+    /// Returns whether q of its layers has no root: no functions are drawn with it, and no
+    /// natural-gradient steps made.
     pub fn is_rootless(&self) -> bool {
         matches!(self.kind, Kind::L | Kind::R)
     }
 
-    /// How hidden layers are sampled.
+    /// Returns how hidden layers are sampled.
     pub fn sampling(&self) -> Sampling {
         if self.functions { Sampling::Functions } else { Sampling::Rows }
     }

@@ -33,7 +33,7 @@ impl Default for Buffer {
     }
 }
 
-/// The part of a draw that is a group's.
+/// Returns the part of a draw that is a group's.
 fn part<'a>(draw: Option<MatRef<'a, f64>>, at: usize, group: &Group) -> Option<MatRef<'a, f64>> {
     draw.map(|u| u.submatrix(0, at, group.inducing.len(), group.outputs()))
 }
@@ -66,7 +66,8 @@ impl Block {
         }
     }
 
-    /// From the slopes, which are there, to sums and, if asked for, the gradient of the rows (added).
+    /// Goes back from the slopes, which are there, to sums and, if asked for, the gradient of the
+    /// rows (added).
     pub(super) fn back(
         &mut self,
         layer: &Layer,
@@ -110,7 +111,7 @@ impl Block {
         self.sample_with(layer, |p| layer.factor(p), noise, f);
     }
 
-    /// The same with other factors v.
+    /// Samples the same with other factors v.
     pub(super) fn sample_with(
         &mut self,
         layer: &Layer,

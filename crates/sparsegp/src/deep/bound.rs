@@ -82,8 +82,9 @@ pub struct Work {
 }
 
 impl Work {
-    /// Memory of evaluations in a precision: in single precision covariances of rows are rounded, and features, variances and their
-    /// adjoints are of it, as by [`crate::engine::Mixed`]. Samples, sums over blocks of rows, Kuu, q, KL divergences and the
+    /// Creates the memory of evaluations in a precision: in single precision covariances of rows
+    /// are rounded, and features, variances and their adjoints are of it, as by
+    /// [`crate::engine::Mixed`]. Samples, sums over blocks of rows, Kuu, q, KL divergences and the
     /// likelihood stay in double precision, and so do layers of kind R.
     pub fn in_precision(precision: Precision) -> Self {
         Self { precision, ..Self::default() }
@@ -105,7 +106,7 @@ impl Deep {
         self.sweep(batch, noise, want, None, work)
     }
 
-    /// The same with the grams of one layer summed, and left in `work`.
+    /// Returns the same with the grams of one layer summed, and left in `work`.
     pub(super) fn sweep(
         &self,
         batch: &Batch<'_>,
@@ -153,7 +154,7 @@ impl Deep {
         self.collect(batch, want, back, work)
     }
 
-    /// Sums of the lanes, in their order.
+    /// Returns the sums of the lanes, in their order.
     fn collect(
         &self,
         batch: &Batch<'_>,
@@ -254,7 +255,7 @@ impl Deep {
     }
 }
 
-/// What a layer gave in all blocks.
+/// Returns what a layer gave in all blocks.
 fn stacked(all: &[(Place, Vec<Through>)], l: usize, rows: usize) -> Through {
     let one = |of: &dyn Fn(&Through) -> &Mat<f64>| {
         let columns = all.first().map_or(0, |(_, own)| of(&own[l]).ncols());

@@ -84,7 +84,7 @@ impl Lane {
 }
 
 impl Job<'_> {
-    /// A block through all layers, and back.
+    /// Passes a block through all layers, and back.
     pub(super) fn block(&self, lane: &mut Lane, place: Place, back: bool) {
         self.forward(lane, place, back);
         self.top(lane, place);
@@ -135,7 +135,7 @@ impl Job<'_> {
         }
     }
 
-    /// ℓ of the last layer with its slopes, all scales included.
+    /// Computes ℓ of the last layer with its slopes, all scales included.
     fn top(&self, lane: &mut Lane, place: Place) {
         let Lane { steps, scratch, value, params, .. } = lane;
         let block = &mut steps[self.model.layers.len() - 1].block;
@@ -236,9 +236,9 @@ impl Job<'_> {
 }
 
 impl Step {
-    /// Slopes of a hidden layer from the cotangent f̄ of what it gave (first columns of `f_bar`): a = f̄, b = f̄ε/2√(s + vr),
-    /// c = vb, and v̄ = Σ b r; where functions were drawn s is not a variance of theirs, and b
-    /// is 0.
+    /// Computes slopes of a hidden layer from the cotangent f̄ of what it gave (first columns of
+    /// `f_bar`): a = f̄, b = f̄ε/2√(s + vr), c = vb, and v̄ = Σ b r; where functions were drawn s
+    /// is not a variance of theirs, and b is 0.
     fn slopes(&mut self, layer: &Layer, f_bar: &Mat<f64>, v_bar: &mut [f64]) {
         let Block { slopes, marginals, .. } = &mut self.block;
         let outputs = layer.functions();

@@ -30,7 +30,7 @@ impl Group {
         Self::with(Box::new(Points::new(kernel, z)), q)
     }
 
-    /// The same with any inducing variables.
+    /// Creates the same with any inducing variables.
     ///
     /// # Errors
     /// As for [`Group::new`], and what the variables say of themselves.
@@ -69,12 +69,12 @@ impl Group {
         Ok(())
     }
 
-    /// Number of functions.
+    /// Returns the number of functions.
     pub fn outputs(&self) -> usize {
         self.q.latents()
     }
 
-    /// Whether variances come in one piece v = s + r, the same for all functions (L and R).
+    /// Returns whether variances come in one piece v = s + r, the same for all functions (L and R).
     pub fn shares(&self) -> bool {
         self.q.pseudo().is_some()
     }
@@ -85,18 +85,18 @@ impl Group {
         prefixed(&format!("q{index}"), visitor, |v| self.q.visit(v));
     }
 
-    /// The same, to change them.
+    /// Shows the same, to change them.
     pub(super) fn visit_mut<'a>(&'a mut self, index: &str, visitor: VisitorMut<'a, '_>) {
         self.inducing.visit_mut(index, visitor);
         prefixed_mut(&format!("q{index}"), visitor, |v| self.q.visit_mut(v));
     }
 
-    /// Number of numbers among the parameters.
+    /// Returns the number of numbers among the parameters.
     pub(super) fn num_params(&self) -> usize {
         count(|v| self.visit("", v))
     }
 
-    /// The part of a jitter that pseudo-observations take: an absolute one; they need none.
+    /// Returns the part of a jitter that pseudo-observations take: an absolute one; they need none.
     fn absolute(jitter: Jitter) -> f64 {
         match jitter {
             Jitter::Absolute(jitter) => jitter,
@@ -203,7 +203,7 @@ impl Sums {
         self.inducing.iter_mut().zip(&other.inducing).for_each(|(t, v)| *t += v);
     }
 
-    /// Of no rows: all is 0.
+    /// Sets the sums of no rows: all is 0.
     pub(super) fn settle(&mut self) {
         if !self.used {
             self.used = true;
@@ -257,7 +257,7 @@ impl Prepared {
         group.inducing.kuu(self.kuu.as_mut(), &mut self.tape);
     }
 
-    /// Kuu, its factor and q as the rows see it, with products of rows in a precision.
+    /// Prepares Kuu, its factor and q as the rows see it, with products of rows in a precision.
     pub(super) fn prepare(
         &mut self,
         group: &Group,
@@ -298,7 +298,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Basis, whitened means and spread: what rows see, as in a pass of an engine.
+    /// Returns basis, whitened means and spread: what rows see, as in a pass of an engine.
     fn of_rows(&self, group: &Group) -> (&dyn Basis, MatRef<'_, f64>, Spread<'_>) {
         match group.shares() {
             true => (self.space.root(), self.space.mean(), self.space.spread()),
@@ -306,14 +306,15 @@ impl Prepared {
         }
     }
 
-    /// What blocks of rows are multiplied by. (Those of R layers are of double precision, as their T is.)
+    /// Returns what blocks of rows are multiplied by. (Those of R layers are of double precision,
+    /// as their T is.)
     pub(super) fn operands(&self, group: &Group) -> Either<'_> {
         let (basis, mean, spread) = self.of_rows(group);
         Either::of(basis, mean, spread, &self.rounded)
     }
 
-    /// From what the rows left to the gradient, in the order of the parameters, at the slope κ in the KL divergence. The
-    /// slopes of factors v are not among it.
+    /// Goes from what the rows left to the gradient, in the order of the parameters, at the slope κ
+    /// in the KL divergence. The slopes of factors v are not among it.
     pub(super) fn finish(
         &mut self,
         group: &Group,
@@ -338,8 +339,8 @@ impl Prepared {
         inducing.copy_from_slice(&sums.inducing);
     }
 
-    /// m̄ = Φa + κm, R̄ = tril(2Φ diag(b) ΦᵀR + κR) − κ diag(1/Rⱼⱼ) and K̄uu = −½L⁻ᵀ mirror(Ψ) L⁻¹ (the
-    /// shallow bound's, Hensman et al. 2013, 2015, at slopes of these rows).
+    /// Computes m̄ = Φa + κm, R̄ = tril(2Φ diag(b) ΦᵀR + κR) − κ diag(1/Rⱼⱼ) and K̄uu = −½L⁻ᵀ
+    /// mirror(Ψ) L⁻¹ (the shallow bound's, Hensman et al. 2013, 2015, at slopes of these rows).
     fn pull_moments(&mut self, group: &Group, sums: &mut Sums, kappa: f64, q: &mut [f64]) {
         let Parts { mean, roots } = &self.parts;
         let (m, latents) = (mean.nrows(), mean.ncols());

@@ -3,7 +3,7 @@
 use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, sized};
 use faer::reborrow::ReborrowMut;
 
-/// Rows of patches from images, `count` patches each: entry (i P + p, m) is (i, p·maps + m).
+/// Makes rows of patches from images, `count` patches each: entry (i P + p, m) is (i, p·maps + m).
 pub(super) fn to_patches(images: MatRef<f64>, count: usize, maps: usize, out: &mut Mat<f64>) {
     let n = images.nrows();
     sized(out, n * count, maps);
@@ -16,7 +16,7 @@ pub(super) fn to_patches(images: MatRef<f64>, count: usize, maps: usize, out: &m
     }
 }
 
-/// The opposite.
+/// Does the opposite.
 pub(super) fn to_images(patches: MatRef<f64>, count: usize, mut out: MatMut<f64>) {
     let maps = patches.ncols();
     for m in 0..maps {

@@ -113,32 +113,34 @@ impl Layer {
         Self { groups, mean, jitter, skip: false, sampling: Sampling::Rows, grid: None }
     }
 
-    /// Number of outputs P: of functions, or of pixels of all maps.
+    /// Returns the number of outputs P: of functions, or of pixels of all maps.
     pub fn outputs(&self) -> usize {
         self.tiles() * self.functions()
     }
 
-    /// Number of functions.
+    /// Returns the number of functions.
     pub fn functions(&self) -> usize {
         self.groups.iter().map(Group::outputs).sum()
     }
 
-    /// Number of rows that its functions see of each of its rows: patches of an image, else 1.
+    /// Returns the number of rows that its functions see of each of its rows: patches of an image,
+    /// else 1.
     pub(super) fn tiles(&self) -> usize {
         self.grid.as_ref().map_or(1, Grid::count)
     }
 
-    /// Number of columns that its functions see.
+    /// Returns the number of columns that its functions see.
     fn columns(&self) -> usize {
         self.groups.first().map_or(0, |group| group.inducing.inputs())
     }
 
-    /// The largest number of inducing variables of its groups: rows of a draw u of its functions.
+    /// Returns the largest number of inducing variables of its groups: rows of a draw u of its
+    /// functions.
     pub(super) fn points(&self) -> usize {
         self.groups.iter().map(|group| group.inducing.len()).max().unwrap_or(0)
     }
 
-    /// Number of columns of its rows.
+    /// Returns the number of columns of its rows.
     pub fn inputs(&self) -> usize {
         match &self.grid {
             Some(grid) => grid.pixels(),
@@ -146,7 +148,7 @@ impl Layer {
         }
     }
 
-    /// The factor v of r of an output; 1 where there is none.
+    /// Returns the factor v of r of an output; 1 where there is none.
     pub fn factor(&self, output: usize) -> f64 {
         let mut first = 0;
         for group in &self.groups {
@@ -167,7 +169,7 @@ impl Layer {
         prefixed(&"mean", visitor, |v| self.mean.visit(v));
     }
 
-    /// The same, to change them.
+    /// Shows the same, to change them.
     pub fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
         let count = self.groups.len();
         for (at, group) in self.groups.iter_mut().enumerate() {
@@ -176,7 +178,7 @@ impl Layer {
         prefixed_mut(&"mean", visitor, |v| self.mean.visit_mut(v));
     }
 
-    /// Number of numbers among the parameters.
+    /// Returns the number of numbers among the parameters.
     pub fn num_params(&self) -> usize {
         self.groups.iter().map(Group::num_params).sum::<usize>() + self.mean.num_params()
     }
@@ -233,7 +235,8 @@ impl Layer {
         })
     }
 
-    /// Marginals at rows (B×D); of images a row for every patch, those of an image together.
+    /// Returns the marginals at rows (B×D); of images a row for every patch, those of an image
+    /// together.
     ///
     /// # Errors
     /// As for [`Deep::check`](super::Deep::check), [`Error::Shape`] for another number of columns,
@@ -247,7 +250,8 @@ impl Layer {
         Ok(own.marginals)
     }
 
-    /// KL divergence of its q from the prior; of R layers the bound on it (Cortinovis et al., Eq. 4).
+    /// Returns the KL divergence of its q from the prior; of R layers the bound on it (Cortinovis
+    /// et al., Eq. 4).
     ///
     /// # Errors
     /// As for [`Deep::check`](super::Deep::check), [`Error::NotPositiveDefinite`] if Kuu is not.
@@ -325,7 +329,7 @@ impl LayerWork {
         self.groups.iter().map(|own| own.kl).sum()
     }
 
-    /// T of R layers, brought up to date.
+    /// Brings T of R layers up to date.
     pub(super) fn settle(
         &mut self,
         layer: &mut Layer,
@@ -340,7 +344,7 @@ impl LayerWork {
         Ok(all)
     }
 
-    /// The gradient of a layer's parameters from what its rows left.
+    /// Computes the gradient of a layer's parameters from what its rows left.
     pub(super) fn finish(
         &mut self,
         layer: &Layer,

@@ -58,7 +58,7 @@ impl Projection {
         Self { weights, inputs: d }
     }
 
-    /// W, D×P.
+    /// Returns W, D×P.
     pub fn weights(&self) -> MatRef<'_, f64> {
         let outputs = self.weights.len() / self.inputs.max(1);
         MatRef::from_column_major_slice(self.weights.value(), self.inputs, outputs)

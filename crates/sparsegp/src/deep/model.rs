@@ -116,7 +116,7 @@ impl Deep {
         Ok(())
     }
 
-    /// What a row of the last layer contributes.
+    /// Returns what a row of the last layer contributes.
     pub(super) fn last(&self) -> &'static dyn Bound {
         let last = &self.layers[self.layers.len() - 1];
         match self.bound {
@@ -126,17 +126,17 @@ impl Deep {
         }
     }
 
-    /// Number of input columns D.
+    /// Returns the number of input columns D.
     pub fn inputs(&self) -> usize {
         self.layers.first().map_or(0, Layer::inputs)
     }
 
-    /// Number of functions of the last layer.
+    /// Returns the number of functions of the last layer.
     pub fn latents(&self) -> usize {
         self.layers.last().map_or(0, Layer::outputs)
     }
 
-    /// Number of target columns.
+    /// Returns the number of target columns.
     pub fn targets(&self) -> usize {
         self.latents() / self.likelihood.latents()
     }
@@ -149,7 +149,7 @@ impl Deep {
         prefixed(&"likelihood", visitor, |v| self.likelihood.visit(v));
     }
 
-    /// The same, to change them.
+    /// Shows the same, to change them.
     pub fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
         for (l, layer) in self.layers.iter_mut().enumerate() {
             prefixed_mut(&format!("layers[{l}]"), visitor, |v| layer.visit_mut(v));
@@ -157,17 +157,17 @@ impl Deep {
         prefixed_mut(&"likelihood", visitor, |v| self.likelihood.visit_mut(v));
     }
 
-    /// The list of what [`Deep::visit`] shows.
+    /// Returns the list of what [`Deep::visit`] shows.
     pub fn params(&self) -> Vec<Named<'_>> {
         listed(|v| self.visit(v))
     }
 
-    /// The same, to change them.
+    /// Returns the same, to change them.
     pub fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
         listed_mut(|v| self.visit_mut(v))
     }
 
-    /// Number of numbers among the parameters.
+    /// Returns the number of numbers among the parameters.
     pub fn num_params(&self) -> usize {
         count(|v| self.visit(v))
     }
@@ -203,7 +203,7 @@ impl Deep {
         Ok(all)
     }
 
-    /// The same in memory that is kept.
+    /// Does the same in memory that is kept.
     pub(super) fn settle_in(&mut self, options: &SolverOptions, work: &mut Work) -> Result<()> {
         work.layers.resize_with(self.layers.len(), LayerWork::default);
         let pairs = self.layers.iter_mut().zip(&mut work.layers);

@@ -54,8 +54,8 @@ impl Noise<'_> {
         check_draws(draws, model, rows, samples, |layer| layer.sampling == Sampling::Functions)
     }
 
-    /// The blocks of S samples of n rows: no block has rows of two samples where every sample has
-    /// its own functions.
+    /// Returns the blocks of S samples of n rows: no block has rows of two samples where every
+    /// sample has its own functions.
     pub(super) fn places(&self, model: &Deep, rows: usize, samples: usize) -> Vec<Place> {
         let hidden = &model.layers[..model.layers.len() - 1];
         let apart = matches!(self, Noise::Given(_))
@@ -71,8 +71,8 @@ impl Noise<'_> {
         all
     }
 
-    /// ε of a block in a hidden layer (B×P), into `rows`, and u of its functions (M×P), into `function`, where there are
-    /// such.
+    /// Draws ε of a block in a hidden layer (B×P), into `rows`, and u of its functions (M×P), into
+    /// `function`, where there are such.
     pub(super) fn fill(
         &self,
         model: &Deep,

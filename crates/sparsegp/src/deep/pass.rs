@@ -90,7 +90,7 @@ impl Pass {
         }
     }
 
-    /// m + Ru.
+    /// Computes m + Ru.
     fn draw(&mut self, prepared: &Prepared, u: MatRef<f64>) {
         let (mean, roots) = (&prepared.parts.mean, &prepared.parts.roots);
         sized(&mut self.mean, mean.nrows(), mean.ncols());
@@ -101,8 +101,8 @@ impl Pass {
         }
     }
 
-    /// The way back from the slopes of the group's functions, which begin at the column `at`: sums to `sums`, the gradient
-    /// of the rows to `x_bar` (B×D, added).
+    /// Goes back from the slopes of the group's functions, which begin at the column `at`: sums to
+    /// `sums`, the gradient of the rows to `x_bar` (B×D, added).
     pub(super) fn back(
         &mut self,
         (group, prepared): (&Group, &Prepared),
@@ -163,8 +163,8 @@ impl Pass {
     }
 }
 
-/// The lower triangle of (Φa) uᵀ of the function p: R̄ where u has been drawn (the reparameterisation of Salimbeni &
-/// Deisenroth 2017 with the noise of u and of f given u apart).
+/// Computes the lower triangle of (Φa) uᵀ of the function p: R̄ where u has been drawn (the
+/// reparameterisation of Salimbeni & Deisenroth 2017 with the noise of u and of f given u apart).
 fn outer(to: &mut Mat<f64>, accum: Accum, phi_a: &Mat<f64>, u: MatRef<f64>, p: usize) {
     let phi_a = column(phi_a.as_ref(), p);
     for j in 0..to.ncols() {

@@ -164,12 +164,13 @@ impl<'a> Predictor<'a> {
     }
 }
 
-/// Whether what a layer gives is not known row by row: pixels of an image have in common what they have of q(u).
+/// Returns whether what a layer gives is not known row by row: pixels of an image have in common
+/// what they have of q(u).
 fn together(layer: &Layer) -> bool {
     layer.grid.is_some() && layer.sampling == Sampling::Functions
 }
 
-/// Mean of all, and mean of the variances with the variance of the means.
+/// Returns the mean of all, and mean of the variances with the variance of the means.
 fn moments(each: impl Iterator<Item = (f64, f64)> + Clone, count: usize) -> (f64, f64) {
     let share = 1.0 / count as f64;
     let mean = each.clone().map(|(m, _)| m * share).sum::<f64>();
@@ -186,14 +187,15 @@ impl Mixture<'_> {
         self.means[0].ncols() / self.likelihood.latents()
     }
 
-    /// Means and variances of the latent values of a target in every path, one after the other.
+    /// Returns the means and variances of the latent values of a target in every path, one after
+    /// the other.
     fn components(&self, i: usize, p: usize) -> Vec<(Vec<f64>, Vec<f64>)> {
         let k = self.likelihood.latents();
         let own = |a: &Mat<f64>| (0..k).map(|l| a[(i, p * k + l)]).collect();
         self.means.iter().zip(&self.variances).map(|(m, v)| (own(m), own(v))).collect()
     }
 
-    /// Mean and variance of the functions, n×L each.
+    /// Returns the mean and variance of the functions, n×L each.
     pub fn functions(&self) -> (Mat<f64>, Mat<f64>) {
         let (n, latents) = (self.rows(), self.means[0].ncols());
         let (mut mean, mut variance) = (Mat::zeros(n, latents), Mat::zeros(n, latents));
@@ -207,8 +209,8 @@ impl Mixture<'_> {
         (mean, variance)
     }
 
-    /// Mean and variance of observations, n×P each. `extra` has the further number of every row (trials, exposure), or is
-    /// empty.
+    /// Returns the mean and variance of observations, n×P each. `extra` has the further number of
+    /// every row (trials, exposure), or is empty.
     ///
     /// # Errors
     /// [`Error::Shape`] for another number of further numbers, [`Error::Invalid`] for none where the likelihood has no
@@ -228,8 +230,9 @@ impl Mixture<'_> {
         Ok((mean, variance))
     }
 
-    /// log p(y) of every row under the mixture: the mean over paths of densities in which the targets of a row are
-    /// together. Targets that are NaN do not count. It is biased down by about half its variance over the paths.
+    /// Returns log p(y) of every row under the mixture: the mean over paths of densities in which
+    /// the targets of a row are together. Targets that are NaN do not count. It is biased down by
+    /// about half its variance over the paths.
     ///
     /// # Errors
     /// [`Error::Shape`] for targets of another shape, or another number of further numbers; [`Error::Invalid`] for a target
@@ -268,7 +271,7 @@ impl Mixture<'_> {
             .collect())
     }
 
-    /// Probabilities of classes of the first target, n×C.
+    /// Returns the probabilities of classes of the first target, n×C.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a likelihood without classes.
@@ -290,8 +293,8 @@ impl Mixture<'_> {
         Ok(all)
     }
 
-    /// Quantiles of observations, n×P for every one of the `levels` (0 < level < 1): where the mean over paths of P(Y ≤ y)
-    /// reaches it.
+    /// Returns the quantiles of observations, n×P for every one of the `levels` (0 < level < 1):
+    /// where the mean over paths of P(Y ≤ y) reaches it.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a level that is none, [`Error::Shape`] and [`Error::Invalid`] for further numbers as for

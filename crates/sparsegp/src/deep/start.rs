@@ -63,7 +63,7 @@ pub struct Start {
 }
 
 impl Start {
-    /// What kernels of a layer know of its inputs: only those of the first have names.
+    /// Returns what kernels of a layer know of its inputs: only those of the first have names.
     fn inputs(&self, layer: usize, count: usize) -> Inputs<'_> {
         match layer == 0 && self.names.len() == count {
             true => Inputs::named(&self.names),
@@ -132,7 +132,7 @@ pub fn through(x: MatRef<f64>, z: MatRef<f64>, hidden: &[usize], skip: bool) -> 
     Ok(Chain { weights, points })
 }
 
-/// [a, b].
+/// Returns [a, b].
 fn side_by_side(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     let first = a.ncols();
     Mat::from_fn(a.nrows(), first + b.ncols(), |i, j| {
@@ -140,7 +140,7 @@ fn side_by_side(a: MatRef<f64>, b: MatRef<f64>) -> Mat<f64> {
     })
 }
 
-/// Variance of targets; 1 where there is none.
+/// Returns the variance of targets; 1 where there is none.
 fn variance(all: &[Target]) -> f64 {
     let n = all.len().max(1) as f64;
     let mean = all.iter().map(|t| t.y).sum::<f64>() / n;
@@ -148,13 +148,14 @@ fn variance(all: &[Target]) -> f64 {
     if variance > 0.0 && variance.is_finite() { variance } else { 1.0 }
 }
 
-/// Rows of a matrix that differ from all before them: two inducing points at one place make Kuu singular.
+/// Returns the rows of a matrix that differ from all before them: two inducing points at one place
+/// make Kuu singular.
 fn distinct(z: MatRef<f64>) -> Mat<f64> {
     gather(z, &distinct_rows(z, z.nrows()))
 }
 
 impl Kind {
-    /// q of a layer before training.
+    /// Returns q of a layer before training.
     fn q(
         self,
         kernel: &dyn Kernel,
@@ -293,7 +294,7 @@ impl Deep {
     }
 }
 
-/// A constant for every function, where targets are not surprising.
+/// Returns a constant for every function, where targets are not surprising.
 fn last_mean(inputs: usize, outputs: usize, constants: &[f64]) -> Result<Box<dyn Mean>> {
     let mut mean = means::by_name("constant", inputs, outputs)?;
     let values: Vec<f64> = (0..outputs).map(|l| constants[l % constants.len()]).collect();

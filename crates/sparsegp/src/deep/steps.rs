@@ -194,12 +194,12 @@ impl<'a> Steps<'a> {
         Ok(own)
     }
 
-    /// Number of free numbers that Adam moves.
+    /// Returns the number of free numbers that Adam moves.
     pub(crate) fn count(&self) -> usize {
         free_count(|v| self.layers.visit(v))
     }
 
-    /// Adam before the first step.
+    /// Returns Adam before the first step.
     pub(crate) fn adam(&self) -> Adam {
         let learning_rate = self.options.learning_rate;
         let options = AdamOptions { learning_rate, ..AdamOptions::default() };
@@ -239,7 +239,7 @@ impl<'a> Steps<'a> {
         Ok((-stepped.value, failures))
     }
 
-    /// Layers at the point of the last step, with what was frozen before.
+    /// Returns the layers at the point of the last step, with what was frozen before.
     pub(crate) fn layers(&self) -> Deep {
         let mut own = self.layers.clone();
         restore(&mut own, &self.frozen);
@@ -276,7 +276,7 @@ impl<'a> Steps<'a> {
         restore(self.layers, &self.frozen);
     }
 
-    /// Whether the bound is finite where the model is.
+    /// Returns whether the bound is finite where the model is.
     fn is_finite(&mut self, batch: &Minibatch) -> Result<bool> {
         let noise = Noise::Streams { seed: self.options.seed, step: self.planned as u64 };
         let batch = rows(batch, self.options.samples);
@@ -292,7 +292,7 @@ impl<'a> Steps<'a> {
     }
 }
 
-/// q of the last layer.
+/// Returns q of the last layer.
 fn last_q(layers: &mut Deep) -> impl Iterator<Item = &mut Variational> {
     layers.layers.last_mut().into_iter().flat_map(|last| &mut last.groups).map(|own| &mut own.q)
 }
@@ -303,7 +303,8 @@ fn restore(layers: &mut Deep, frozen: &[(bool, bool)]) {
     }
 }
 
-/// A natural-gradient step of the last layer, skipped where it has none. Returns whether there was one.
+/// Makes a natural-gradient step of the last layer, skipped where it has none. Returns whether
+/// there was one.
 fn moved_last(
     layers: &mut Deep,
     rate: f64,

@@ -9,25 +9,27 @@ use crate::params::{Param, Role, Transform};
 use crate::special::{inverse_softplus, sigmoid};
 use crate::variational::Form;
 
-/// The power of ten nearest to a size, so that data of about unit scale have unit 1; 1 where there is none.
+/// Returns the power of ten nearest to a size, so that data of about unit scale have unit 1; 1
+/// where there is none.
 pub(super) fn unit(size: f64) -> f64 {
     if size > 0.0 && size.is_finite() { 10_f64.powf(size.log10().round()) } else { 1.0 }
 }
 
-/// The unit of several columns together.
+/// Returns the unit of several columns together.
 pub(super) fn unit_of(rows: MatRef<'_, f64>) -> f64 {
     let all = spreads(rows);
     unit((all.iter().map(|s| s * s).sum::<f64>() / all.len().max(1) as f64).sqrt())
 }
 
-/// Units of the inputs of a layer, by its inducing points; none where these are not inputs.
+/// Returns the units of the inputs of a layer, by its inducing points; none where these are not
+/// inputs.
 fn inputs(layer: &Layer) -> Vec<f64> {
     let points = layer.groups.first().and_then(|group| group.inducing.as_points());
     points.map_or_else(Vec::new, |own| spreads(own.z()).into_iter().map(unit).collect())
 }
 
-/// Units of a layer's numbers, in their order: of points and lengthscales those of the inputs, of what the layer
-/// gives `output`.
+/// Appends the units of a layer's numbers, in their order: of points and lengthscales those of the
+/// inputs, of what the layer gives `output`.
 fn of_layer(layer: &Layer, columns: &[f64], output: f64, all: &mut Vec<f64>) {
     let mean = columns.iter().sum::<f64>() / columns.len().max(1) as f64;
     let together = if columns.is_empty() { 1.0 } else { unit(mean) };
@@ -67,7 +69,7 @@ pub(super) struct Scales {
 }
 
 impl Scales {
-    /// Of the free numbers among all, whose units are given.
+    /// Creates the scales of the free numbers among all, whose units are given.
     pub(super) fn new(model: &Deep, units: &[f64]) -> Self {
         let (mut at, mut all) = (0, Vec::new());
         model.visit(&mut |_, param| {
@@ -84,7 +86,7 @@ impl Scales {
         Self { all }
     }
 
-    /// Free numbers of Adam's.
+    /// Returns the free numbers of Adam's.
     pub(super) fn free(&self, x: &[f64]) -> Vec<f64> {
         let one = |(x, (unit, softplus)): (&f64, &(f64, bool))| match softplus {
             _ if *unit == 1.0 => *x,
@@ -94,7 +96,7 @@ impl Scales {
         x.iter().zip(&self.all).map(one).collect()
     }
 
-    /// Adam's numbers of free ones.
+    /// Returns Adam's numbers of free ones.
     pub(super) fn moved(&self, free: &[f64]) -> Vec<f64> {
         let one = |(free, (unit, softplus)): (&f64, &(f64, bool))| match softplus {
             _ if *unit == 1.0 => *free,
@@ -104,7 +106,7 @@ impl Scales {
         free.iter().zip(&self.all).map(one).collect()
     }
 
-    /// Slopes by Adam's numbers of those by free ones.
+    /// Computes slopes by Adam's numbers from those by free ones.
     pub(super) fn pull(&self, x: &[f64], free: &[f64], gradient: &mut [f64]) {
         for (i, (unit, softplus)) in self.all.iter().enumerate() {
             gradient[i] *= match softplus {
@@ -117,8 +119,8 @@ impl Scales {
 }
 
 impl Deep {
-    /// Units of all numbers among the parameters as they are, powers of ten: of data of about unit scale all
-    /// are 1.
+    /// Returns the units of all numbers among the parameters as they are, powers of ten: of data of
+    /// about unit scale all are 1.
     pub fn units(&self) -> Vec<f64> {
         let sizes: Vec<Vec<f64>> = self.layers.iter().map(inputs).collect();
         let last = self.layers.last().and_then(|layer| layer.groups.first());

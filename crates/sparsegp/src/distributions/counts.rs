@@ -18,7 +18,7 @@ pub struct NegativeBinomial {
 const LARGEST: f64 = 1e15;
 
 impl NegativeBinomial {
-    /// With shape r > 0 and probability p in [0, 1), r finite.
+    /// Creates the distribution with shape r > 0 and probability p in [0, 1), r finite.
     ///
     /// # Errors
     /// [`Error::Invalid`] for other numbers, or where p/(1 − p) or the mean is beyond 10¹⁵.

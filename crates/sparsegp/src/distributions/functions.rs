@@ -32,17 +32,17 @@ const TANH: [f64; 8] = [
 /// then good to 10⁻¹⁵.
 const SMALL: f64 = 0.25;
 
-/// Σ_{n ≥ 2} wₙ Tₙ x²ⁿ⁻⁴ by Horner's rule, by the square of x and with w(n) given.
+/// Returns Σ_{n ≥ 2} wₙ Tₙ x²ⁿ⁻⁴ by Horner's rule, by the square of x and with w(n) given.
 fn tanh_series(square: f64, weight: impl Fn(f64) -> f64) -> f64 {
     (1..TANH.len()).rev().fold(0.0, |sum, at| sum * square + weight((at + 1) as f64) * TANH[at])
 }
 
-/// log(2 cosh x).
+/// Returns log(2 cosh x).
 pub fn log_2cosh(x: f64) -> f64 {
     x.abs() + (-2.0 * x.abs()).exp().ln_1p()
 }
 
-/// log cosh x.
+/// Returns log cosh x.
 pub fn log_cosh(x: f64) -> f64 {
     if x.abs() < 1.0 {
         // cosh x − 1 = 2 sinh²(x/2) keeps the digits that log 2cosh x − log 2 would lose
@@ -53,23 +53,23 @@ pub fn log_cosh(x: f64) -> f64 {
     }
 }
 
-/// θ(c) = tanh(c/2) / 2c, the mean of PG(1, c); ¼ at c = 0.
+/// Returns θ(c) = tanh(c/2) / 2c, the mean of PG(1, c); ¼ at c = 0.
 pub fn pg_mean(c: f64) -> f64 {
     if c.abs() < 1e-2 { small_mean(c * c) } else { (0.5 * c).tanh() / (2.0 * c) }
 }
 
-/// θ by c² in (−10⁻⁴, 10⁻⁴).
+/// Returns θ by c² in (−10⁻⁴, 10⁻⁴).
 fn small_mean(square: f64) -> f64 {
     0.25 * (1.0 - square / 12.0 * (1.0 - square / 10.0 * (1.0 - square * (17.0 / 168.0))))
 }
 
-/// V by c² in (−1/16, 1/16): θ(c) = Σ Tₙ c²ⁿ⁻² / 4ⁿ, so that −θ′(c)/c = −Σ (2n − 2) Tₙ x²ⁿ⁻⁴ / 16 with
-/// x = c/2.
+/// Returns V by c² in (−1/16, 1/16): θ(c) = Σ Tₙ c²ⁿ⁻² / 4ⁿ, so that −θ′(c)/c = −Σ (2n − 2) Tₙ
+/// x²ⁿ⁻⁴ / 16 with x = c/2.
 fn small_variance(square: f64) -> f64 {
     -tanh_series(0.25 * square, |n| 2.0 * (n - 1.0)) / 16.0
 }
 
-/// θ(√r), continued to r > −π²: tan(c/2)/2c with c = √−r for r < 0.
+/// Returns θ(√r), continued to r > −π²: tan(c/2)/2c with c = √−r for r < 0.
 pub(crate) fn pg_mean_of_square(r: f64) -> f64 {
     if r >= 0.0 {
         pg_mean(r.sqrt())
@@ -81,7 +81,7 @@ pub(crate) fn pg_mean_of_square(r: f64) -> f64 {
     }
 }
 
-/// V(√r), continued to r > −π²: (c − sin c) / (4c³ cos²(c/2)) with c = √−r for r < 0.
+/// Returns V(√r), continued to r > −π²: (c − sin c) / (4c³ cos²(c/2)) with c = √−r for r < 0.
 pub(crate) fn pg_variance_of_square(r: f64) -> f64 {
     if r >= 0.0 {
         pg_variance(r.sqrt())
@@ -93,7 +93,7 @@ pub(crate) fn pg_variance_of_square(r: f64) -> f64 {
     }
 }
 
-/// log cosh(½√r), continued to r > −π²: log cos(½√−r) for r < 0.
+/// Returns log cosh(½√r), continued to r > −π²: log cos(½√−r) for r < 0.
 pub(crate) fn log_cosh_of_square(r: f64) -> f64 {
     if r >= 0.0 {
         log_cosh(0.5 * r.sqrt())
@@ -103,7 +103,8 @@ pub(crate) fn log_cosh_of_square(r: f64) -> f64 {
     }
 }
 
-/// V(c) = (sinh c − c) / (4c³ cosh²(c/2)), the variance of PG(1, c); 1/24 at c = 0. Also −θ′(c)/c.
+/// Returns V(c) = (sinh c − c) / (4c³ cosh²(c/2)), the variance of PG(1, c); 1/24 at c = 0. Also
+/// −θ′(c)/c.
 pub fn pg_variance(c: f64) -> f64 {
     let c = c.abs();
     if c < SMALL {
@@ -115,7 +116,7 @@ pub fn pg_variance(c: f64) -> f64 {
     }
 }
 
-/// KL(PG(1, c) ‖ PG(1, 0)) = log cosh(c/2) − ½c²θ(c); that of PG(b, c) is b times as much.
+/// Returns KL(PG(1, c) ‖ PG(1, 0)) = log cosh(c/2) − ½c²θ(c); that of PG(b, c) is b times as much.
 pub fn pg_kl(c: f64) -> f64 {
     let x = 0.5 * c.abs();
     if c.abs() < SMALL {
@@ -126,8 +127,9 @@ pub fn pg_kl(c: f64) -> f64 {
     }
 }
 
-/// log σ̃(m, v) = m/2 − log 2cosh(½√(m² + v)) for v ≥ 0: a lower bound of E log σ(f), f ~ N(m, v), with
-/// equality at v = 0. Its derivatives are ½ − θ(c)m in m and −½θ(c) in v, where c = √(m² + v).
+/// Returns log σ̃(m, v) = m/2 − log 2cosh(½√(m² + v)) for v ≥ 0: a lower bound of E log σ(f), f ~
+/// N(m, v), with equality at v = 0. Its derivatives are ½ − θ(c)m in m and −½θ(c) in v, where c =
+/// √(m² + v).
 ///
 /// σ̃ is not an expectation: σ̃(m, v) + σ̃(−m, v) < 1 for v > 0.
 pub fn log_sigma_tilde(m: f64, v: f64) -> f64 {
@@ -137,7 +139,7 @@ pub fn log_sigma_tilde(m: f64, v: f64) -> f64 {
     0.5 * difference - (-c).exp().ln_1p()
 }
 
-/// 1 − σ̃(m, v), to full relative accuracy; see [`log_sigma_tilde`].
+/// Returns 1 − σ̃(m, v), to full relative accuracy; see [`log_sigma_tilde`].
 pub fn one_minus_sigma_tilde(m: f64, v: f64) -> f64 {
     -log_sigma_tilde(m, v).exp_m1()
 }

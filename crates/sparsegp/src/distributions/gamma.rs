@@ -28,7 +28,7 @@ enum Method {
 }
 
 impl TruncatedGamma {
-    /// With shape a, rate β and bound t, finite; a > 0, β > 0, t ≥ 0.
+    /// Creates the distribution with shape a, rate β and bound t, finite; a > 0, β > 0, t ≥ 0.
     ///
     /// # Errors
     /// [`Error::Invalid`] for other numbers.
@@ -58,8 +58,9 @@ impl TruncatedGamma {
     }
 }
 
-/// s = βt + a + √((βt − a)² + 4βt), a ≥ 1: the exponential of rate β(1 − 2(a − 1)/s), which touches at
-/// x* = s/2β, has the smallest mass above t among those that touch the gamma density (Dagpunar 1978).
+/// Returns s = βt + a + √((βt − a)² + 4βt), a ≥ 1: the exponential of rate β(1 − 2(a − 1)/s), which
+/// touches at x* = s/2β, has the smallest mass above t among those that touch the gamma density
+/// (Dagpunar 1978).
 ///
 /// 1/μ for μ = (βt − a + √…)/2t minimises (x*)^{a−1}e^{−(β−μ)x*}e^{−μt}/μ; β − μ is written without
 /// cancellation.

@@ -36,7 +36,8 @@ struct Tangent {
 }
 
 impl GeneralisedInverseGaussian {
-    /// With a > 0 and b > 0, or b = 0 where p > 0, or a = 0 where p < 0; all finite.
+    /// Creates the distribution with a > 0 and b > 0, or b = 0 where p > 0, or a = 0 where p < 0;
+    /// all finite.
     ///
     /// # Errors
     /// [`Error::Invalid`] for other numbers, for which the density has no integral.
@@ -65,7 +66,7 @@ impl GeneralisedInverseGaussian {
     }
 }
 
-/// ψ(y).
+/// Returns ψ(y).
 fn log_density(alpha: f64, lambda: f64, y: f64) -> f64 {
     let half = (0.5 * y).sinh();
     -2.0 * alpha * half * half - lambda * (y.exp_m1() - y)
@@ -78,7 +79,7 @@ impl Tangent {
     }
 }
 
-/// t of Devroye 2014; any t > 0 is valid, this one bounds the number of trials.
+/// Returns t of Devroye 2014; any t > 0 is valid, this one bounds the number of trials.
 fn right_point(alpha: f64, lambda: f64) -> f64 {
     match -log_density(alpha, lambda, 1.0) {
         v if v > 2.0 => (2.0 / (alpha + lambda)).sqrt(),
@@ -87,7 +88,7 @@ fn right_point(alpha: f64, lambda: f64) -> f64 {
     }
 }
 
-/// s of Devroye 2014.
+/// Returns s of Devroye 2014.
 fn left_point(alpha: f64, lambda: f64) -> f64 {
     match -log_density(alpha, lambda, -1.0) {
         v if v > 2.0 => (4.0 / (alpha * 1f64.cosh() + lambda)).sqrt(),

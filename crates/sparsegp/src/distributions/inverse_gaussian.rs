@@ -17,7 +17,7 @@ pub struct InverseGaussian {
 }
 
 impl InverseGaussian {
-    /// With mean μ in (0, ∞] and shape λ in (0, ∞).
+    /// Creates the distribution with mean μ in (0, ∞] and shape λ in (0, ∞).
     ///
     /// # Errors
     /// [`Error::Invalid`] for other numbers.
@@ -38,8 +38,8 @@ impl Distribution<f64> for InverseGaussian {
     }
 }
 
-/// Michael, Schucany & Haas 1976. λ(x − μ)²/μ²x is χ²₁; of the two x with the value y drawn for it, the
-/// smaller one, x₁, is taken with probability μ/(μ + x₁), else μ²/x₁.
+/// Draws by Michael, Schucany & Haas 1976. λ(x − μ)²/μ²x is χ²₁; of the two x with the value y
+/// drawn for it, the smaller one, x₁, is taken with probability μ/(μ + x₁), else μ²/x₁.
 ///
 /// x₁ = 1/(m + h + √(h² + 2mh)) with m = 1/μ and h = y/2λ has no cancellation, and holds at m = 0.
 fn draw<R: Rng + ?Sized>(m: f64, shape: f64, rng: &mut R) -> f64 {
@@ -71,7 +71,7 @@ enum Method {
 }
 
 impl TruncatedInverseGaussian {
-    /// With mean μ in (0, ∞], shape λ in (0, ∞) and bound u in (0, ∞).
+    /// Creates the distribution with mean μ in (0, ∞], shape λ in (0, ∞) and bound u in (0, ∞).
     ///
     /// # Errors
     /// [`Error::Invalid`] for other numbers.
@@ -86,7 +86,7 @@ impl TruncatedInverseGaussian {
         }
     }
 
-    /// With valid numbers, m = 1/μ.
+    /// Creates the distribution from valid numbers, m = 1/μ.
     ///
     /// The choice keeps every acceptance probability above about 0.2: the factor of `Levy` is at
     /// least e⁻¹; the bound is below the mean by at least a standard deviation or so for `Tangent`, and

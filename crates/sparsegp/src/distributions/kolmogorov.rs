@@ -6,7 +6,7 @@ use rand_distr::Distribution;
 /// √n·D at level 0.001.
 pub const REJECT: f64 = 1.95;
 
-/// √n sup |Fₙ − F|.
+/// Returns √n sup |Fₙ − F|.
 pub fn one_sample(draws: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
     draws.sort_by(f64::total_cmp);
     let n = draws.len() as f64;
@@ -17,7 +17,7 @@ pub fn one_sample(draws: &mut [f64], cdf: impl Fn(f64) -> f64) -> f64 {
     n.sqrt() * draws.iter().enumerate().map(gap).fold(0.0, f64::max)
 }
 
-/// √(nm/(n + m)) sup |Fₙ − Gₘ|.
+/// Returns √(nm/(n + m)) sup |Fₙ − Gₘ|.
 pub fn two_sample(a: &mut [f64], b: &mut [f64]) -> f64 {
     a.sort_by(f64::total_cmp);
     b.sort_by(f64::total_cmp);
@@ -34,13 +34,13 @@ pub fn two_sample(a: &mut [f64], b: &mut [f64]) -> f64 {
     (n * m / (n + m)).sqrt() * gap
 }
 
-/// `n` draws of a law from the stream `name`.
+/// Draws `n` numbers of a law from the stream `name`.
 pub fn draws(law: &impl Distribution<f64>, n: usize, name: &str) -> Vec<f64> {
     let mut rng = crate::rng::stream(11, name);
     (0..n).map(|_| law.sample(&mut rng)).collect()
 }
 
-/// By how many standard errors the sample's mean and variance are off.
+/// Returns by how many standard errors the sample's mean and variance are off.
 pub fn off_moments(draws: &[f64], mean: f64, variance: f64) -> [f64; 2] {
     let n = draws.len() as f64;
     let power = |p: i32| draws.iter().map(|x| (x - mean).powi(p)).sum::<f64>() / n;
@@ -49,7 +49,8 @@ pub fn off_moments(draws: &[f64], mean: f64, variance: f64) -> [f64; 2] {
     [power(1) / (variance / n).sqrt(), (second - variance) / error]
 }
 
-/// The distribution function of a density on (0, ∞), by the trapezoidal rule in log x from `low` to `high`.
+/// Returns the distribution function of a density on (0, ∞), by the trapezoidal rule in log x from
+/// `low` to `high`.
 pub fn integrated(log_density: impl Fn(f64) -> f64, low: f64, high: f64) -> impl Fn(f64) -> f64 {
     let n = 20_000;
     let (start, h) = (low.ln(), (high / low).ln() / f64::from(n));

@@ -66,7 +66,7 @@ const EDGE: f64 = 1e-8;
 const DRAW: f64 = 1e-7;
 
 impl<'a> Tilted<'a> {
-    /// π_φ(ω ∣ c).
+    /// Creates π_φ(ω ∣ c).
     ///
     /// # Errors
     /// [`Error::Invalid`] unless c and log φ(c²) are finite numbers, c ≥ 0.
@@ -87,23 +87,23 @@ impl<'a> Tilted<'a> {
         Self { mixing, c, square, log_phi: mixing.log_phi(square) }
     }
 
-    /// ω̄(c²), possibly ∞ at c = 0.
+    /// Returns ω̄(c²), possibly ∞ at c = 0.
     pub fn mean(&self) -> f64 {
         self.mixing.mean(self.square)
     }
 
-    /// κ₂(c²), possibly ∞ at c = 0.
+    /// Returns κ₂(c²), possibly ∞ at c = 0.
     pub fn variance(&self) -> f64 {
         self.mixing.variance(self.square)
     }
 
-    /// KL(π_φ(· ∣ c) ‖ π_φ(· ∣ 0)) = −c²ω̄ − log φ(c²).
+    /// Returns KL(π_φ(· ∣ c) ‖ π_φ(· ∣ 0)) = −c²ω̄ − log φ(c²).
     pub fn kl_to_untilted(&self) -> f64 {
         if self.square == 0.0 { 0.0 } else { -self.square * self.mean() - self.log_phi }
     }
 
-    /// Distribution function and density at x by the Euler algorithm: absolute errors as the settings say.
-    /// At x ≤ 0 the distribution function is 0.
+    /// Returns the distribution function and density at x by the Euler algorithm: absolute errors
+    /// as the settings say. At x ≤ 0 the distribution function is 0.
     ///
     /// F(x) ≈ Σₖ C(m, k)2⁻ᵐ S_{n+k}, S_j = e^{A/2l}/(2lx) Σ_{k ≤ j} (−1)ᵏbₖ and
     /// bₖ = 2 Σ_{j ≤ l} Re[F̂(A/2lx + iπ(j/l + k)/x) e^{ijπ/l}], b₀ with F̂(A/2lx) besides
@@ -151,8 +151,8 @@ impl<'a> Tilted<'a> {
         Inverted { cdf, survival, density, truncation: (scale * later - cdf).abs() }
     }
 
-    /// The x with F(x) = u, to about 12 digits, by Newton's method in a bracket on [`Tilted::cdf`] (u ≤ ½) or
-    /// [`Tilted::survival`].
+    /// Returns the x with F(x) = u, to about 12 digits, by Newton's method in a bracket on
+    /// [`Tilted::cdf`] (u ≤ ½) or [`Tilted::survival`].
     ///
     /// # Errors
     /// [`Error::Invalid`] unless 0 < u < 1, or where no bracket is found.
@@ -172,8 +172,8 @@ impl<'a> Tilted<'a> {
         })
     }
 
-    /// Ridout 2009: Newton's method x ← x − (F(x) − u)/f(x) in a bracket, halved where a step would
-    /// leave it. `gap` gives F − u and f. Nothing where 200 doublings do not reach u.
+    /// Solves by Ridout 2009: Newton's method x ← x − (F(x) − u)/f(x) in a bracket, halved where a
+    /// step would leave it. `gap` gives F − u and f. Nothing where 200 doublings do not reach u.
     fn solve(&self, gap: impl Fn(f64) -> (f64, f64), tolerance: f64) -> Option<f64> {
         let start = self.mean();
         // an infinite mean gives no scale: any point serves
@@ -215,8 +215,8 @@ impl<'a> Tilted<'a> {
         Some(x)
     }
 
-    /// A draw by inversion only: the quantile of a uniform number in (10⁻⁸, 1 − 10⁻⁸) to 10⁻⁷, with
-    /// [`Euler::SAMPLING`]. NaN where φ is not a Laplace transform (see
+    /// Makes a draw by inversion only: the quantile of a uniform number in (10⁻⁸, 1 − 10⁻⁸) to
+    /// 10⁻⁷, with [`Euler::SAMPLING`]. NaN where φ is not a Laplace transform (see
     /// [`check`](super::mixing::check)).
     pub fn sample_by_inversion<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
         let u = EDGE + (1.0 - 2.0 * EDGE) * uniform(rng);

@@ -17,17 +17,17 @@ pub enum Projection<'a> {
 
 /// How features Φ come from inducing covariances. Blocks are B×M, one row per observation.
 pub trait Basis: Send + Sync {
-    /// Features of a block of inducing covariances k(xᵢ, Z), in place.
+    /// Computes the features of a block of inducing covariances k(xᵢ, Z), in place.
     fn project(&self, k: MatMut<f64>);
-    /// The adjoint of [`Basis::project`]: K̄uf from Φ̄, in place.
+    /// Applies the adjoint of [`Basis::project`]: K̄uf from Φ̄, in place.
     fn pull(&self, phi_bar: MatMut<f64>);
-    /// W with K̄uf = W Kuf where Φ̄ = A Φ for one symmetric A.
+    /// Returns W with K̄uf = W Kuf where Φ̄ = A Φ for one symmetric A.
     fn pull_through(&self, a: Mat<f64>) -> Mat<f64>;
-    /// Weights w with φᵀm = k(x, Z) w, M×P.
+    /// Returns weights w with φᵀm = k(x, Z) w, M×P.
     fn weights(&self, m: MatRef<f64>) -> Mat<f64>;
-    /// L itself.
+    /// Returns L itself.
     fn projection(&self) -> Projection<'_>;
-    /// L, where features are L⁻¹k of the factor of Kuu.
+    /// Returns L, where features are L⁻¹k of the factor of Kuu.
     fn lower_factor(&self) -> Option<MatRef<'_, f64>> {
         None
     }
@@ -56,7 +56,7 @@ impl CholeskyBasis {
         Ok(basis)
     }
 
-    /// The same in the memory of another factor.
+    /// Renews the factor in its memory.
     ///
     /// # Errors
     /// As for [`Cholesky::renew`].
@@ -66,7 +66,7 @@ impl CholeskyBasis {
         Ok(())
     }
 
-    /// Of a factor that is known.
+    /// Creates the basis of a factor that is known.
     pub fn of_factor(factor: Cholesky) -> Self {
         let mut basis = Self { factor, by_rows: Mat::new() };
         basis.lay_by_rows();
@@ -82,20 +82,20 @@ impl CholeskyBasis {
         }
     }
 
-    /// The factor of Kuu.
+    /// Returns the factor of Kuu.
     pub fn factor(&self) -> &Cholesky {
         &self.factor
     }
 
-    /// Only the factor.
+    /// Returns only the factor.
     pub fn into_factor(self) -> Cholesky {
         self.factor
     }
 
-    /// Adjoint of Kuu from Ψ = Φ̄Φᵀ (lower triangle read): K̄uu = −½ L⁻ᵀ (Ψ, lower triangle
-    /// mirrored) L⁻¹, and what the jitter adds. It is sym(L⁻ᵀ P(LᵀL̄) L⁻¹) with
-    /// L̄ = −tril(L⁻ᵀΨ): the part of L⁻ᵀΨ above the diagonal, which tril drops, contributes to LᵀL̄
-    /// only above the diagonal, where P drops it; so P(LᵀL̄) = −P(Ψ).
+    /// Returns the adjoint of Kuu from Ψ = Φ̄Φᵀ (lower triangle read): K̄uu = −½ L⁻ᵀ (Ψ, lower
+    /// triangle mirrored) L⁻¹, and what the jitter adds. It is sym(L⁻ᵀ P(LᵀL̄) L⁻¹) with L̄ =
+    /// −tril(L⁻ᵀΨ): the part of L⁻ᵀΨ above the diagonal, which tril drops, contributes to LᵀL̄ only
+    /// above the diagonal, where P drops it; so P(LᵀL̄) = −P(Ψ).
     pub fn kuu_bar(&self, mut psi: Mat<f64>) -> Mat<f64> {
         let m = psi.ncols();
         by_columns(psi.as_mut(), &mut vec![(); m], &|j, column, ()| {
@@ -108,7 +108,7 @@ impl CholeskyBasis {
 }
 
 impl Default for CholeskyBasis {
-    /// Of no points.
+    /// Creates the basis of no points.
     fn default() -> Self {
         Self { factor: Cholesky::of_factor(Mat::new()), by_rows: Mat::new() }
     }

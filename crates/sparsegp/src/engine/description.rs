@@ -13,7 +13,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// Of a thing of this kind in this state.
+    /// Creates the description of a thing of this kind in this state.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a state that cannot be written, which is a bug.
@@ -23,7 +23,7 @@ impl Description {
         Ok(Self { kind: kind.into(), state })
     }
 
-    /// The state.
+    /// Returns the state.
     ///
     /// # Errors
     /// [`Error::Invalid`] for that of another kind.
@@ -33,7 +33,7 @@ impl Description {
     }
 }
 
-/// The error of what cannot be sent to other processes.
+/// Returns the error of what cannot be sent to other processes.
 ///
 /// # Errors
 /// Always: [`Error::Invalid`] with the reason.

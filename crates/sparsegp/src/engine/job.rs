@@ -36,7 +36,7 @@ pub enum Spread<'a> {
 }
 
 impl Spread<'_> {
-    /// Whether every latent function has its own variances.
+    /// Returns whether every latent function has its own variances.
     pub(super) fn is_each(self) -> bool {
         matches!(self, Spread::Roots(_) | Spread::Through(_))
     }
@@ -68,8 +68,8 @@ pub enum Factors<'a> {
 }
 
 impl Process<'_> {
-    /// How many matrices Φ diag(b) Φᵀ there are: one for each latent function, or one where they
-    /// share their variances.
+    /// Returns how many matrices Φ diag(b) Φᵀ there are: one for each latent function, or one where
+    /// they share their variances.
     pub fn grams(&self) -> usize {
         if self.spread.is_each() { self.mean.ncols() } else { 1 }
     }
@@ -98,33 +98,33 @@ pub enum Want {
 }
 
 impl Want {
-    /// Whether gradients are asked for.
+    /// Returns whether gradients are asked for.
     pub fn gradients(self) -> bool {
         matches!(self, Want::Gradients | Want::Adjoints { .. } | Want::GradientsAlone)
     }
 
-    /// Whether Φa is asked for.
+    /// Returns whether Φa is asked for.
     pub(super) fn phi_a(self) -> bool {
         !matches!(self, Want::Value | Want::GradientsAlone)
     }
 
-    /// Whether Φ diag(b) Φᵀ is asked for.
+    /// Returns whether Φ diag(b) Φᵀ is asked for.
     pub(super) fn grams(self) -> bool {
         self.phi_a() && self != (Want::Adjoints { statistics: false })
     }
 
-    /// Whether Φ diag(c) Φᵀ is asked for.
+    /// Returns whether Φ diag(c) Φᵀ is asked for.
     pub(super) fn second_gram(self) -> bool {
         matches!(self, Want::AllStatistics | Want::Gradients)
     }
 
-    /// Whether the job may be asked to stop: where an evaluation takes two of them, over all rows.
-    /// The others, of minibatches or of few rows, end by themselves.
+    /// Returns whether the job may be asked to stop: where an evaluation takes two of them, over
+    /// all rows. The others, of minibatches or of few rows, end by themselves.
     pub(super) fn stops(self) -> bool {
         matches!(self, Want::AllStatistics | Want::GradientsAlone)
     }
 
-    /// What to do for a process of such a spread: Ψ is only for roots.
+    /// Returns what to do for a process of such a spread: Ψ is only for roots.
     pub(super) fn of(self, spread: Spread<'_>) -> Self {
         match (self, spread) {
             (Want::Adjoints { .. }, Spread::Roots(roots)) if !roots.is_empty() => self,
@@ -150,7 +150,7 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Number of latent functions.
+    /// Returns the number of latent functions.
     pub(super) fn latents(&self) -> usize {
         self.processes.iter().map(|p| p.mean.ncols()).sum()
     }

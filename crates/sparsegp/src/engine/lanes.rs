@@ -14,9 +14,9 @@ use rayon::prelude::*;
 /// to 5 % less, from 256 to 2048 features.)
 pub const BLOCK: usize = 256;
 
-/// Number of lanes for accumulators of M×M and so many of them, a power of two: 16 if that keeps them
-/// within 64 MiB, else 8; for several of them fewer, down to 2, to stay within 256 MiB. It depends
-/// only on these numbers: the sums must not depend on the machine.
+/// Returns the number of lanes for accumulators of M×M and so many of them, a power of two: 16 if
+/// that keeps them within 64 MiB, else 8; for several of them fewer, down to 2, to stay within 256
+/// MiB. It depends only on these numbers: the sums must not depend on the machine.
 pub fn count(features: usize, accumulators: usize) -> usize {
     const BUDGET: usize = (64 << 20) / 8;
     let each = features * features * accumulators;
@@ -32,7 +32,7 @@ pub fn count(features: usize, accumulators: usize) -> usize {
     }
 }
 
-/// The index with its bits in opposite order, among `count` (a power of two) indices.
+/// Returns the index with its bits in opposite order, among `count` (a power of two) indices.
 fn bit_reversed(index: usize, count: usize) -> usize {
     debug_assert!(count.is_power_of_two() && count > 1);
     index.reverse_bits() >> (usize::BITS - count.trailing_zeros())

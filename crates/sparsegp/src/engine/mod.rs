@@ -50,7 +50,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct Shelf(Mutex<Vec<Box<dyn Any + Send>>>);
 
 impl Shelf {
-    /// What was put there, or a new one. Two at the same time get separate memory.
+    /// Returns what was put there, or a new one. Two at the same time get separate memory.
     pub fn take<T: Any + Send + Default>(&self) -> T {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|memory| memory.is::<T>());
@@ -101,15 +101,15 @@ pub trait Engine: Send + Sync {
         out: &mut Passed,
     ) -> Result<()>;
 
-    /// What products of rows are made in by [`Engine::pass`].
+    /// Returns what products of rows are made in by [`Engine::pass`].
     fn precision(&self) -> Precision {
         Precision::Double
     }
 
-    /// Where memory waits for the next evaluation.
+    /// Returns where memory waits for the next evaluation.
     fn shelf(&self) -> &Shelf;
 
-    /// Asked now and then by long work that is not a sum over rows.
+    /// Tells whether to go on, asked now and then by long work that is not a sum over rows.
     ///
     /// # Errors
     /// [`Interrupted`](crate::Error::Interrupted), once, if whoever asked for the work wants no

@@ -82,14 +82,14 @@ fn vector_mut(values: &mut [f64]) -> PartMut<'_> {
 }
 
 impl Part<'_> {
-    /// What counts of a column.
+    /// Returns what counts of a column.
     pub(super) fn column(&self, j: usize) -> &[f64] {
         &column(self.all, j)[if self.lower { j } else { 0 }..]
     }
 }
 
 impl PartMut<'_> {
-    /// What counts of a column.
+    /// Returns what counts of a column.
     pub(super) fn column(&mut self, j: usize) -> &mut [f64] {
         let from = if self.lower { j } else { 0 };
         &mut column_mut(self.all.rb_mut(), j)[from..]
@@ -105,7 +105,7 @@ impl PartMut<'_> {
 }
 
 impl ProcessSums {
-    /// Vectors and matrices that are not M×M.
+    /// Returns the vectors and matrices that are not M×M.
     fn small(&self) -> [Part<'_>; 2] {
         [Part { all: self.phi_a.as_ref(), lower: false }, vector(&self.inducing)]
     }
@@ -115,7 +115,7 @@ impl ProcessSums {
         [PartMut { all: phi_a.as_mut(), lower: false }, vector_mut(inducing)]
     }
 
-    /// The M×M matrices, of which lower triangles are summed.
+    /// Returns the M×M matrices, of which lower triangles are summed.
     fn squares(&self) -> impl Iterator<Item = &Mat<f64>> {
         self.grams.iter().chain(&self.roots).chain(&self.gram_c).chain(&self.psi)
     }
@@ -125,7 +125,7 @@ impl ProcessSums {
         grams.iter_mut().chain(roots).chain(gram_c).chain(psi)
     }
 
-    /// Zeros in the shape of what a job wants, but for the M×M matrices.
+    /// Sets zeros in the shape of what a job wants, but for the M×M matrices.
     fn clear_small(&mut self, want: Want, process: &Process<'_>) {
         let (m, l) = (process.inducing.len(), process.mean.ncols());
         sized(&mut self.phi_a, if want.phi_a() { m } else { 0 }, l);
@@ -163,7 +163,7 @@ impl ProcessSums {
 }
 
 impl Passed {
-    /// Zeros in the shape of a job, without M×M matrices.
+    /// Sets zeros in the shape of a job, without M×M matrices.
     pub(super) fn clear_small(&mut self, job: &Job<'_>, plan: &Plan<'_>) {
         zeroed(&mut self.sums, plan.sums);
         zeroed(&mut self.mean, job.mean.num_params());
@@ -172,7 +172,8 @@ impl Passed {
         all.for_each(|(own, process)| own.clear_small(job.want, process));
     }
 
-    /// Zeros in the shape of a job; M×M matrices are only shaped, and begin with their first term.
+    /// Sets zeros in the shape of a job; M×M matrices are only shaped, and begin with their first
+    /// term.
     pub(super) fn clear(&mut self, job: &Job<'_>, plan: &Plan<'_>) {
         self.clear_small(job, plan);
         let mut first = 0;
@@ -182,7 +183,7 @@ impl Passed {
         }
     }
 
-    /// Every part that another process sends, or reads.
+    /// Visits every part that another process sends, or reads.
     pub(super) fn for_each_part(&self, mut f: impl FnMut(Part<'_>)) {
         f(vector(&self.sums));
         f(vector(&self.mean));
@@ -192,7 +193,7 @@ impl Passed {
         }
     }
 
-    /// The same parts, to write.
+    /// Visits the same parts, to write.
     pub(super) fn for_each_part_mut<E>(
         &mut self,
         mut f: impl FnMut(PartMut<'_>) -> Result<(), E>,
@@ -236,7 +237,7 @@ impl Passed {
     }
 }
 
-/// The sum of lower triangles, in their order, on all threads.
+/// Computes the sum of lower triangles, in their order, on all threads.
 fn sum_lower<'a>(mut sum: MatMut<f64>, terms: impl Iterator<Item = &'a Mat<f64>> + Clone + Sync) {
     // to wake threads takes longer than to add up little
     let columns = match par_for(sum.ncols()) {

@@ -7,7 +7,7 @@ use crate::error::Result;
 
 /// What a sweep over rows adds up.
 pub trait Sweep: Sync {
-    /// How many sums there are.
+    /// Returns how many sums there are.
     fn sums(&self) -> usize;
 
     /// Adds those of a block of rows.
@@ -16,14 +16,14 @@ pub trait Sweep: Sync {
     /// Whatever the sweep looks for; it ends there.
     fn add(&self, rows: &Rows<'_>, sums: &mut [f64]) -> Result<()>;
 
-    /// What another process makes the same sweep of.
+    /// Returns what another process makes the same sweep of.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) that says why it cannot.
     fn describe(&self) -> Result<Description>;
 }
 
-/// The sums of a sweep over all rows, in their order, or where the rows are.
+/// Returns the sums of a sweep over all rows, in their order, or where the rows are.
 ///
 /// # Errors
 /// Those of the sweep and of reading the rows.

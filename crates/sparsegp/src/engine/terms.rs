@@ -33,17 +33,17 @@ pub struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Everything is looked at, and slopes differ from row to row.
+    /// Creates the plan in which everything is looked at, and slopes differ from row to row.
     pub fn by_rows(sums: usize) -> Self {
         Self { variances: true, b: Slope::Rows, c: Some(Slope::Rows), sums, counts: None }
     }
 
-    /// Whether a latent function counts.
+    /// Returns whether a latent function counts.
     pub(super) fn counts(&self, latent: usize) -> bool {
         self.counts.is_none_or(|counts| counts[latent % counts.len()])
     }
 
-    /// b and c, where both are one number.
+    /// Returns b and c, where both are one number.
     pub(super) fn constants(&self) -> Option<(f64, f64)> {
         match (self.b, self.c) {
             (Slope::Constant(b), None) => Some((b, b)),
@@ -52,7 +52,8 @@ impl Plan<'_> {
         }
     }
 
-    /// Whether Φ diag(c) Φᵀ must be summed separately, not being a multiple of Φ diag(b) Φᵀ.
+    /// Returns whether Φ diag(c) Φᵀ must be summed separately, not being a multiple of Φ diag(b)
+    /// Φᵀ.
     pub(super) fn needs_second_gram(&self) -> bool {
         self.c.is_some() && self.constants().is_none()
     }
@@ -90,13 +91,13 @@ pub struct Slopes<'a> {
 
 /// What single rows contribute to an objective, by any number of latent functions.
 pub trait Pointwise: Sync {
-    /// What is needed and given.
+    /// Returns what is needed and given.
     fn plan(&self) -> Plan<'_>;
 
-    /// Slopes and sums of a block of rows.
+    /// Computes slopes and sums of a block of rows.
     fn rows(&self, block: Block<'_>, out: Slopes<'_>);
 
-    /// What another process makes the same one of.
+    /// Returns what another process makes the same one of.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) that says why it cannot: by default always.

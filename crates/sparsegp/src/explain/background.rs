@@ -74,7 +74,7 @@ pub struct Column {
 }
 
 impl Column {
-    /// The name of a value: of a category its label.
+    /// Returns the name of a value: of a category its label.
     pub(super) fn label(&self, value: &[f64]) -> String {
         match &self.encoding {
             Encoding::Code(all) => {
@@ -188,7 +188,7 @@ impl<'a> Explainer<'a> {
         most
     }
 
-    /// The inputs of the model: points for latitudes and longitudes.
+    /// Returns the inputs of the model: points for latitudes and longitudes.
     pub(super) fn inputs(&self, rows: &Mat<f64>) -> Mat<f64> {
         let places = places(&self.fitted);
         let width = rows.ncols() + places.len();
@@ -217,18 +217,18 @@ impl<'a> Explainer<'a> {
     }
 }
 
-/// Whether it is known which columns of a table the inputs come from.
+/// Returns whether it is known which columns of a table the inputs come from.
 fn knows_columns(fitted: &Fitted) -> bool {
     let known: usize = fitted.columns.iter().map(|own| own.input_names().len()).sum();
     known == fitted.input_names.len()
 }
 
-/// The first inputs of places.
+/// Returns the first inputs of places.
 fn places(fitted: &Fitted) -> Vec<usize> {
     if knows_columns(fitted) { places_of(&fitted.columns) } else { Vec::new() }
 }
 
-/// Rows with latitudes and longitudes for points.
+/// Returns rows with latitudes and longitudes for points.
 fn on_the_map(fitted: &Fitted, x: Mat<f64>) -> Mat<f64> {
     let places = places(fitted);
     if places.is_empty() {
@@ -254,7 +254,8 @@ fn on_the_map(fitted: &Fitted, x: Mat<f64>) -> Mat<f64> {
     rows
 }
 
-/// A date and its holidays, a latitude and its longitude, and a number and whether it is missing, as separate columns.
+/// Returns a date and its holidays, a latitude and its longitude, and a number and whether it is
+/// missing, as separate columns.
 fn apart(column: &InputColumn) -> Vec<InputColumn> {
     match &column.encoding {
         Encoding::Calendar(_) | Encoding::Filled(_) => {
@@ -270,7 +271,8 @@ fn apart(column: &InputColumn) -> Vec<InputColumn> {
     }
 }
 
-/// Columns of the table, or the inputs themselves where it is not known which they come from.
+/// Returns the columns of the table, or the inputs themselves where it is not known which they come
+/// from.
 fn columns(fitted: &Fitted) -> Vec<Column> {
     let names = &fitted.input_names;
     let own: Vec<InputColumn> = match knows_columns(fitted) {

@@ -38,7 +38,7 @@ struct Average {
     terms: Vec<Vec<(usize, f64)>>,
 }
 
-/// The level of sorted values, linearly between two.
+/// Returns the level of sorted values, linearly between two.
 pub(super) fn quantile(sorted: &[f64], level: f64) -> f64 {
     let at = level * (sorted.len() - 1) as f64;
     let below = at.floor() as usize;
@@ -52,7 +52,8 @@ fn sorted(values: &[f64]) -> Vec<f64> {
     own
 }
 
-/// Rows that occur several times are drawn once: their covariance would be singular.
+/// Returns the distinct rows: those that occur several times are drawn once, as their covariance
+/// would be singular.
 fn distinct(rows: &Mat<f64>) -> (Mat<f64>, Vec<usize>) {
     let mut known = std::collections::HashMap::new();
     let mut first = Vec::new();
@@ -68,14 +69,14 @@ fn distinct(rows: &Mat<f64>) -> (Mat<f64>, Vec<usize>) {
 }
 
 impl Average {
-    /// Of rows and coefficients over them, some of which may be the same row.
+    /// Creates the average of rows and coefficients over them, some of which may be the same row.
     fn new(rows: &Mat<f64>, terms: Vec<Vec<(usize, f64)>>) -> Self {
         let (rows, which) = distinct(rows);
         let of = |own: Vec<(usize, f64)>| own.into_iter().map(|(i, w)| (which[i], w)).collect();
         Self { rows, terms: terms.into_iter().map(of).collect() }
     }
 
-    /// K×Q.
+    /// Returns the averages, K×Q.
     fn of(&self, responses: &Mat<f64>) -> Mat<f64> {
         Mat::from_fn(self.terms.len(), responses.ncols(), |k, c| {
             self.terms[k].iter().map(|(i, w)| w * responses[(*i, c)]).sum()
@@ -176,7 +177,7 @@ impl Explainer<'_> {
         Ok(Curve { column, at: ends, labels: Vec::new(), centred: true, mean, lower, upper })
     }
 
-    /// Means and ends of intervals, K×Q each.
+    /// Returns the means and ends of intervals, K×Q each.
     fn averages(&self, average: &Average, name: &str) -> Result<[Mat<f64>; 3]> {
         let rows = self.inputs(&average.rows);
         let mean = average.of(&self.fitted.predict_responses(rows.as_ref())?);
@@ -193,7 +194,7 @@ impl Explainer<'_> {
         Ok([mean, lower, upper])
     }
 
-    /// The values of a column at which partial dependence is evaluated, as inputs.
+    /// Returns the values of a column at which partial dependence is evaluated, as inputs.
     fn values(&self, column: &Column) -> Vec<Vec<f64>> {
         let own = |i: usize| column.inputs.clone().map(|q| self.all[(i, q)]).collect::<Vec<_>>();
         let mut all: Vec<Vec<f64>> = (0..self.all.nrows()).map(own).collect();

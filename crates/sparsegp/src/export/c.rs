@@ -49,7 +49,7 @@ impl Body<'_> {
         self.of_row.get(&id).or_else(|| self.of_line.get(&id))
     }
 
-    /// A value as an operand.
+    /// Returns a value as an operand.
     fn text_of(&self, id: Id, name: &str) -> String {
         if let Some(known) = self.known(id) {
             return known.clone();
@@ -85,7 +85,7 @@ impl Body<'_> {
         }
     }
 
-    /// Whether a value needs no name.
+    /// Returns whether a value needs no name.
     fn is_leaf(&self, id: Id) -> bool {
         !matches!(self.graph.op(id), Op::Unary(..) | Op::Binary(..))
     }
@@ -123,7 +123,7 @@ impl Body<'_> {
     }
 }
 
-/// Whether every parenthesis of a text is closed after it was opened.
+/// Returns whether every parenthesis of a text is closed after it was opened.
 fn balanced(text: &str) -> bool {
     let mut open = 0_i64;
     text.chars().all(|c| {
@@ -132,7 +132,7 @@ fn balanced(text: &str) -> bool {
     })
 }
 
-/// Numbers of an array, several on a line.
+/// Writes numbers of an array, several on a line.
 fn numbers(text: &mut String, all: impl Iterator<Item = f64>) {
     let mut width = 4;
     text.push_str("    ");
@@ -159,7 +159,7 @@ fn array(text: &mut String, name: &str, len: usize, all: impl Iterator<Item = f6
     text.push_str("};\n");
 }
 
-/// The tables of a block.
+/// Writes the tables of a block.
 fn tables(text: &mut String, name: &str, at: usize, block: &Block) {
     let columns = block.table.len();
     if columns > 0 {
@@ -216,7 +216,7 @@ const FUNCTIONS: [(&str, &str); 6] = [
     ),
 ];
 
-/// Statements for a block, after which those of its sums are known that are needed.
+/// Writes statements for a block, after which those of its sums are known that are needed.
 fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block, needed: &HashSet<usize>) {
     let order = body.graph.order(&[block.body]);
     // what a line needs of the row has a name before
@@ -260,7 +260,7 @@ fn of_block(body: &mut Body<'_>, name: &str, at: usize, block: &Block, needed: &
     }
 }
 
-/// A function with these outputs, of which each goes to a pointer.
+/// Writes a function with these outputs, of which each goes to a pointer.
 fn function(
     text: &mut String,
     program: &Program,
@@ -316,7 +316,7 @@ fn function(
     );
 }
 
-/// Comment of a function.
+/// Writes the comment of a function.
 fn about(text: &mut String, header: &Header<'_>, outputs: &[(&'static str, &str)], what: &str) {
     let mut lines = vec![what.to_owned()];
     for (of, to) in outputs {
@@ -329,7 +329,7 @@ fn about(text: &mut String, header: &Header<'_>, outputs: &[(&'static str, &str)
     text.push_str(&block(&lines));
 }
 
-/// The whole header.
+/// Returns the whole header.
 pub(super) fn header(program: &Program, header: &Header<'_>) -> String {
     let name = header.name;
     let upper = name.to_ascii_uppercase();

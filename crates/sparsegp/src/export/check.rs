@@ -17,7 +17,7 @@ const RELATIVE: f64 = 1e-6;
 pub(super) const OF_VARIANCE: f64 = 1e-11;
 pub(super) const STRICT: f64 = 1e-14;
 
-/// Rows in the data's units: at points, between them, and outside.
+/// Returns rows in the data's units: at points, between them, and outside.
 fn rows(fitted: &Fitted) -> Mat<f64> {
     let points = fitted.posterior.points();
     let (m, inputs) = (points.nrows(), points.ncols());
@@ -72,8 +72,8 @@ fn known(fitted: &Fitted, x: MatRef<f64>, of: Of) -> Result<Known> {
     Ok(Known { mean, sd })
 }
 
-/// Centres and sizes of what is predicted, where the scales of targets are not its units: medians, which rows far outside do not
-/// move.
+/// Returns the centres and sizes of what is predicted, where the scales of targets are not its
+/// units: medians, which rows far outside do not move.
 fn units_of(known: &Known) -> Vec<(f64, f64)> {
     let median = |mut all: Vec<f64>| {
         all.retain(|v| v.is_finite());
@@ -98,7 +98,7 @@ struct Apart {
     found: f64,
 }
 
-/// Whether a difference is more than it may be, or no number.
+/// Returns whether a difference is more than it may be, or no number.
 fn is_beyond(apart: f64, most: f64) -> bool {
     apart.is_nan() || apart > most
 }

@@ -3,8 +3,8 @@
 /// Characters of a line of a comment.
 const WIDTH: usize = 110;
 
-/// A text that stays within a comment and on its line: control characters and directions of writing are escaped, and so is what
-/// ends or begins comments or is a trigraph.
+/// Returns a text that stays within a comment and on its line: control characters and directions of
+/// writing are escaped, and so is what ends or begins comments or is a trigraph.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -22,7 +22,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// A comment of these lines, wrapped.
+/// Returns a comment of these lines, wrapped.
 pub(super) fn block(lines: &[String]) -> String {
     let mut text = String::new();
     for line in lines {
@@ -45,7 +45,7 @@ pub(super) fn block(lines: &[String]) -> String {
     format!("/*{start} */\n")
 }
 
-/// A number as C reads it back to the bit: at most 17 digits.
+/// Returns a number as C reads it back to the bit: at most 17 digits.
 pub(super) fn literal(value: f64) -> String {
     match value {
         v if v.is_nan() => "NAN".into(),
@@ -62,7 +62,7 @@ pub(super) fn literal(value: f64) -> String {
     }
 }
 
-/// Whether a text is a name of C that no keyword and no macro of its standard headers has.
+/// Returns whether a text is a name of C that no keyword and no macro of its standard headers has.
 pub(super) fn is_name(text: &str) -> bool {
     const TAKEN: [&str; 44] = [
         "auto",

@@ -17,7 +17,7 @@ const MOST_COEFFICIENTS: usize = 64;
 /// Mean and variance.
 type Moments = (Id, Id);
 
-/// Inputs as the model sees them.
+/// Returns inputs as the model sees them.
 fn scaled_inputs(graph: &mut Graph, fitted: &Fitted) -> Vec<Id> {
     let scaler = &fitted.scaler;
     let one = |d: usize| {
@@ -33,7 +33,7 @@ fn scaled_inputs(graph: &mut Graph, fitted: &Fitted) -> Vec<Id> {
     (0..scaler.x_mean.len()).map(one).collect()
 }
 
-/// Values of the mean function.
+/// Returns the values of the mean function.
 fn mean_function(graph: &mut Graph, mean: &dyn Mean, x: &[Id], outputs: usize) -> Result<Vec<Id>> {
     let of = |name: &str| {
         let found = mean.params().into_iter().find(|(path, _)| path == name);
@@ -65,7 +65,7 @@ fn mean_function(graph: &mut Graph, mean: &dyn Mean, x: &[Id], outputs: usize) -
     Ok((0..outputs).map(&mut value).collect())
 }
 
-/// What of a variance the points explain.
+/// Returns what of a variance the points explain.
 fn explained(of: &Explained<'_>) -> Vec<Sum> {
     match of {
         Explained::Product(g) => vec![Sum::Product(Lower::of(*g, true))],
@@ -77,7 +77,7 @@ fn explained(of: &Explained<'_>) -> Vec<Sum> {
     }
 }
 
-/// The middle value of every column: distances are taken from there.
+/// Returns the middle value of every column: distances are taken from there.
 fn centre(columns: &[Vec<f64>]) -> Vec<f64> {
     let middle = |column: &Vec<f64>| {
         let mut sorted = column.clone();
@@ -87,7 +87,8 @@ fn centre(columns: &[Vec<f64>]) -> Vec<f64> {
     columns.iter().map(middle).collect()
 }
 
-/// Means, without the mean function, and variances of functions that share kernel and points.
+/// Returns means, without the mean function, and variances of functions that share kernel and
+/// points.
 fn process(
     program: &mut Program,
     own: &ClosedProcess<'_>,
@@ -162,7 +163,7 @@ fn process(
     Ok(all)
 }
 
-/// ‖Cᵀ(h − Wᵀk)‖².
+/// Returns ‖Cᵀ(h − Wᵀk)‖².
 fn moved(graph: &mut Graph, root: &crate::linalg::Mat<f64>, basis: &[Id], sums: &[Id]) -> Id {
     let rest: Vec<Id> = basis.iter().zip(sums).map(|(h, s)| graph.sub(*h, *s)).collect();
     let mut all = Vec::with_capacity(basis.len());
@@ -175,7 +176,7 @@ fn moved(graph: &mut Graph, root: &crate::linalg::Mat<f64>, basis: &[Id], sums: 
     graph.sum(all)
 }
 
-/// Moments of all latent functions of a component, mixed ones where there is mixing.
+/// Returns the moments of all latent functions of a component, mixed ones where there is mixing.
 fn component(program: &mut Program, own: &ClosedForm<'_>, x: &[Id]) -> Result<Vec<Moments>> {
     let one = program.graph.constant(1.0);
     let mut basis = Vec::new();
@@ -213,7 +214,7 @@ fn component(program: &mut Program, own: &ClosedForm<'_>, x: &[Id]) -> Result<Ve
     Ok(means.into_iter().enumerate().map(mixed).collect())
 }
 
-/// Moments of an even mixture of components, given with their shares.
+/// Returns the moments of an even mixture of components, given with their shares.
 fn pooled(graph: &mut Graph, all: &[(f64, Moments)]) -> Moments {
     if let [(_, own)] = all {
         return *own;
@@ -233,7 +234,8 @@ fn pooled(graph: &mut Graph, all: &[(f64, Moments)]) -> Moments {
 /// A part of a mixture, and its share.
 type Shared<'a> = (f64, &'a ClosedForm<'a>, Vec<Moments>);
 
-/// Moments in the units of the data: of latent functions or, where there are formulas, of observations.
+/// Returns moments in the units of the data: of latent functions or, where there are formulas, of
+/// observations.
 fn reported(
     program: &mut Program,
     fitted: &Fitted,
@@ -280,7 +282,7 @@ fn probabilities(program: &mut Program, all: &[Shared<'_>]) -> Option<Vec<Id>> {
     Some(sums.to_vec())
 }
 
-/// Standard deviations.
+/// Returns the standard deviations.
 fn deviations(graph: &mut Graph, moments: &[Moments]) -> Vec<Id> {
     let zero = graph.constant(0.0);
     let mut root = |v: Id| {
@@ -290,7 +292,7 @@ fn deviations(graph: &mut Graph, moments: &[Moments]) -> Vec<Id> {
     moments.iter().map(|(_, v)| root(*v)).collect()
 }
 
-/// The program that predicts as a model does.
+/// Returns the program that predicts as a model does.
 ///
 /// # Errors
 /// [`Error::Invalid`] that names what has no formula here, and what to do.

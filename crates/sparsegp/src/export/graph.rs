@@ -141,7 +141,7 @@ impl Graph {
         self.nodes[id.0].1
     }
 
-    /// The number, where it is one.
+    /// Returns the number, where it is one.
     pub(super) fn number(&self, id: Id) -> Option<f64> {
         match self.op(id) {
             Op::Constant(bits) => Some(f64::from_bits(bits)),
@@ -205,13 +205,13 @@ impl Graph {
         self.binary(Binary::Max, a, b)
     }
 
-    /// a times a number.
+    /// Returns a times a number.
     pub(super) fn times(&mut self, a: Id, by: f64) -> Id {
         let by = self.constant(by);
         self.mul(a, by)
     }
 
-    /// a plus a number.
+    /// Returns a plus a number.
     pub(super) fn plus(&mut self, a: Id, by: f64) -> Id {
         let by = self.constant(by);
         self.add(a, by)
@@ -237,7 +237,7 @@ impl Graph {
         sum
     }
 
-    /// 1/(1 + e⁻ˣ).
+    /// Returns 1/(1 + e⁻ˣ).
     pub(super) fn sigmoid(&mut self, x: Id) -> Id {
         let minus = self.times(x, -1.0);
         let e = self.exp(minus);
@@ -246,7 +246,8 @@ impl Graph {
         self.div(one, below)
     }
 
-    /// 1 where two numbers are equal, else 0; for numbers that are farther apart than 10⁻³⁰⁰.
+    /// Returns 1 where two numbers are equal, else 0; for numbers that are farther apart than
+    /// 10⁻³⁰⁰.
     pub(super) fn equal(&mut self, a: Id, b: Id) -> Id {
         let apart = self.sub(a, b);
         let apart = self.unary(Unary::Abs, apart);
@@ -255,7 +256,7 @@ impl Graph {
         self.sub(one, least)
     }
 
-    /// The operands of a value.
+    /// Returns the operands of a value.
     pub(super) fn operands(&self, id: Id) -> impl Iterator<Item = Id> + use<> {
         let [a, b] = match self.op(id) {
             Op::Unary(_, a) => [Some(a), None],
@@ -265,7 +266,7 @@ impl Graph {
         a.into_iter().chain(b)
     }
 
-    /// All that values are made of, with themselves, in an order to evaluate it in.
+    /// Returns all that values are made of, with themselves, in an order to evaluate it in.
     pub(super) fn order(&self, of: &[Id]) -> Vec<Id> {
         let Some(last) = of.iter().max() else { return Vec::new() };
         let mut needed = vec![false; last.0 + 1];
@@ -278,8 +279,8 @@ impl Graph {
         needed.iter().enumerate().filter(|(_, needed)| **needed).map(|(at, _)| Id(at)).collect()
     }
 
-    /// A value of a line, as one that has everything that depends on the line only in columns of a new table. `columns`
-    /// are those that there are.
+    /// Returns a value of a line, as one that has everything that depends on the line only in
+    /// columns of a new table. `columns` are those that there are.
     pub(super) fn tabulated(&mut self, body: Id, columns: &[Vec<f64>]) -> (Id, Vec<Vec<f64>>) {
         let lines = columns.first().map_or(0, Vec::len);
         let (mut new, mut own) = (HashMap::new(), Vec::new());

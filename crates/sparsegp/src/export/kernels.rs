@@ -44,7 +44,8 @@ pub(super) struct Pair<'a> {
     pub(super) groups: &'a [usize],
 }
 
-/// The columns that kernels of groups were given, anywhere in a kernel: others leave them out.
+/// Returns the columns that kernels of groups were given, anywhere in a kernel: others leave them
+/// out.
 pub(super) fn groups(json: &Value) -> Vec<usize> {
     let mut all = Vec::new();
     if json["type"] == "categorical" && json.get("active_dims").is_some() {
@@ -65,7 +66,7 @@ fn whole_numbers(json: &Value) -> Vec<usize> {
     all.filter_map(Value::as_u64).map(|d| d as usize).collect()
 }
 
-/// What is in the place of a number that is not there.
+/// Returns what is in the place of a number that is not there.
 fn unreadable(name: &str, entry: &str) -> Error {
     Error::Invalid(format!("the kernel `{name}` has no numbers `{entry}` that can be exported"))
 }
@@ -78,7 +79,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// Numbers, whether they stand alone or with what is known of them.
+    /// Returns numbers, whether they stand alone or with what is known of them.
     fn numbers(&self, entry: &str) -> Result<Vec<f64>> {
         let json = &self.json[entry];
         let value = json.get("value").unwrap_or(json);
@@ -100,13 +101,13 @@ impl Entries<'_> {
         }
     }
 
-    /// The only column; the first unless one was given.
+    /// Returns the only column; the first unless one was given.
     fn dim(&self) -> Result<usize> {
         let dims = self.dims();
         dims.first().copied().ok_or_else(|| unreadable(self.name, "active_dims"))
     }
 
-    /// One number for each column.
+    /// Returns one number for each column.
     fn each(&self, entry: &str, count: usize) -> Result<Vec<f64>> {
         let all = self.numbers(entry)?;
         match all.len() {
@@ -122,7 +123,7 @@ impl Entries<'_> {
     }
 }
 
-/// k of both arguments.
+/// Returns k of both arguments.
 ///
 /// # Errors
 /// [`Error::Invalid`] that names a kernel without a formula here.
@@ -165,7 +166,7 @@ pub(super) fn covariance(graph: &mut Graph, json: &Value, pair: Pair<'_>) -> Res
     }
 }
 
-/// κ(ϱ²) of a kernel of distances.
+/// Returns κ(ϱ²) of a kernel of distances.
 fn correlation(graph: &mut Graph, own: &Entries<'_>, square: Id) -> Result<Id> {
     let (far, third) = (graph.constant(FARTHEST), 5.0 / 3.0);
     let square = graph.binary(Binary::Min, square, far);
@@ -212,7 +213,7 @@ fn correlation(graph: &mut Graph, own: &Entries<'_>, square: Id) -> Result<Id> {
     })
 }
 
-/// (x − z)/ℓ of one column; none for k(x, x).
+/// Returns (x − z)/ℓ of one column; none for k(x, x).
 fn difference(graph: &mut Graph, pair: Pair<'_>, d: usize, lengthscale: f64) -> Option<Id> {
     let (z, inverse) = (pair.z?, 1.0 / lengthscale);
     let [x, z] = [pair.x[d], z[d]].map(|v| {
@@ -234,7 +235,7 @@ fn squared_distance(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
     Ok(graph.sum(all))
 }
 
-/// Σ w x x′.
+/// Returns Σ w x x′.
 fn inner(graph: &mut Graph, own: &Entries<'_>, weights: &str) -> Result<Id> {
     let dims = own.dims();
     let weights = own.each(weights, dims.len())?;
@@ -288,7 +289,7 @@ fn periodic(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
     Ok(graph.times(value, base.number("variance")?))
 }
 
-/// Elementary symmetric polynomials of kernels of one column each, input by input.
+/// Returns the elementary symmetric polynomials of kernels of one column each, input by input.
 fn additive(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
     let json = own.json;
     let base = Entries { name: json["base"].as_str().unwrap_or_default(), ..*own };
@@ -316,7 +317,7 @@ fn additive(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
     Ok(graph.sum(all))
 }
 
-/// B of two labels: of every label that it is the row's, times B of it and the point's.
+/// Returns B of two labels: of every label that it is the row's, times B of it and the point's.
 fn coregion(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
     let d = own.dim()?;
     let kappa = own.numbers("kappa")?;
@@ -361,7 +362,7 @@ fn coregion(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
     Ok(graph.div(value, known))
 }
 
-/// The same group in all columns, or another.
+/// Returns k of the same group in all columns, or of another.
 fn categorical(graph: &mut Graph, own: &Entries<'_>) -> Result<Id> {
     let variance = own.number("variance")?;
     let similarity =

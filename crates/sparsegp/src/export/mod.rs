@@ -206,13 +206,13 @@ impl<'a> Export<'a> {
         }
     }
 
-    /// The kernels, in words.
+    /// Returns the kernels, in words.
     fn kernels(&self) -> String {
         let all = self.fitted.model.kernels.iter();
         all.map(|kernel| kernel_words(&kernel.to_json())).collect::<Vec<_>>().join("; ")
     }
 
-    /// Lines about the model, for whoever finds the file.
+    /// Returns lines about the model, for whoever finds the file.
     fn about(&self) -> Vec<String> {
         let fitted = self.fitted;
         let quoted: Vec<String> =
@@ -323,7 +323,7 @@ impl<'a> Export<'a> {
         )))
     }
 
-    /// What makes an export smaller.
+    /// Returns what makes an export smaller.
     fn smaller(&self) -> &'static str {
         match self.fitted.posterior.components_count() {
             1 => "fit with fewer inducing points (`--method titsias2025 --inducing 500`)",
@@ -335,7 +335,7 @@ impl<'a> Export<'a> {
     }
 }
 
-/// What the number at this place of those of a column is.
+/// Returns what the number at this place of those of a column is.
 fn kind(column: &crate::data::InputColumn, at: usize) -> String {
     match &column.encoding {
         Encoding::Number => "number".into(),
@@ -372,7 +372,7 @@ fn kind(column: &crate::data::InputColumn, at: usize) -> String {
     }
 }
 
-/// The types of a kernel and of what it is made of.
+/// Returns the types of a kernel and of what it is made of.
 fn kernel_words(json: &serde_json::Value) -> String {
     let name = json["type"].as_str().unwrap_or("?").to_owned();
     let inner = match &json["kernels"] {

@@ -17,7 +17,8 @@ const POINTS: usize = 40;
 const REACH: f64 = 9.0;
 const STEPS: i32 = 400;
 
-/// What is known of observations that are a latent value and noise of a variance that is the same everywhere: that variance.
+/// Returns what is known of observations that are a latent value and noise of a variance that is
+/// the same everywhere: that variance.
 fn additive_noise(likelihood: &dyn Likelihood) -> Option<f64> {
     if !likelihood.standardises() || likelihood.latents() != 1 {
         return None;
@@ -33,7 +34,8 @@ fn additive_noise(likelihood: &dyn Likelihood) -> Option<f64> {
     [(0.3, 0.0), (-1.7, 0.4), (6.0, 25.0), (-40.0, 1e-3)].iter().all(fits).then_some(noise)
 }
 
-/// Moments of an observation at the default of the number that rows may bring, where there is a formula.
+/// Returns the moments of an observation at the default of the number that rows may bring, where
+/// there is a formula.
 pub(super) fn moments(
     graph: &mut Graph,
     likelihood: &dyn Likelihood,
@@ -54,7 +56,7 @@ pub(super) fn moments(
     None
 }
 
-/// Probabilities of the classes of a target of two, where there is a formula.
+/// Returns the probabilities of the classes of a target of two, where there is a formula.
 pub(super) fn probabilities(
     program: &mut Program,
     likelihood: &dyn Likelihood,
@@ -95,7 +97,7 @@ pub(super) fn probabilities(
     }))
 }
 
-/// Moments of a target, from those on the model's scale.
+/// Returns the moments of a target, from those on the model's scale.
 pub(super) fn in_own_units(
     program: &mut Program,
     scaler: &Scaler,
@@ -144,7 +146,7 @@ pub(super) fn in_own_units(
     }
 }
 
-/// The inverse of Yeo & Johnson's function: that of either sign, of which one is 0.
+/// Returns the inverse of Yeo & Johnson's function: that of either sign, of which one is 0.
 fn power_inverse(graph: &mut Graph, g: Id, lambda: f64) -> Id {
     let zero = graph.constant(0.0);
     let minus = graph.times(g, -1.0);

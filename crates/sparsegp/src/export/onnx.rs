@@ -60,8 +60,8 @@ fn raw(values: impl Iterator<Item = f64>) -> Vec<u8> {
     values.flat_map(f64::to_le_bytes).collect()
 }
 
-/// Coefficients c of log{(1 − Φ(t)) e^{t²/2} (1 + t/2)} = c₀ + Σ cₖTₖ(u) with u = 2/(1 + t/2) − 1, for t ≥ 0: a smooth function
-/// of u on [−1, 1], interpolated at Chebyshev's points.
+/// Returns coefficients c of log{(1 − Φ(t)) e^{t²/2} (1 + t/2)} = c₀ + Σ cₖTₖ(u) with u = 2/(1 +
+/// t/2) − 1, for t ≥ 0: a smooth function of u on [−1, 1], interpolated at Chebyshev's points.
 fn tail_series() -> Vec<f64> {
     let angle = |k: usize| PI * (k as f64 + 0.5) / TERMS as f64;
     let value = |k: usize| {
@@ -95,7 +95,7 @@ impl<'a> Writer<'a> {
         self.nodes.push(node);
     }
 
-    /// An operator with a name for what it gives.
+    /// Adds an operator, and returns the name of what it gives.
     fn apply(&mut self, operator: &str, inputs: &[&str]) -> String {
         let output = self.fresh();
         self.node(operator, inputs, &output, &[]);
@@ -118,13 +118,13 @@ impl<'a> Writer<'a> {
         name
     }
 
-    /// With a number on the right.
+    /// Does so with a number on the right.
     fn with(&mut self, operator: &str, a: &str, number: f64) -> String {
         let number = self.number(number);
         self.apply(operator, &[a, &number])
     }
 
-    /// An input of the rows, N×1.
+    /// Adds an input of the rows, N×1.
     fn input(&mut self, d: usize) -> String {
         let (index, output) = (self.fresh(), self.fresh());
         self.tensors.push(tensor(&index, &[1], INT64, &(d as i64).to_le_bytes()));
@@ -148,7 +148,7 @@ impl<'a> Writer<'a> {
         self.apply(operator, &[a])
     }
 
-    /// sign(x) log(|x| + √(x² + 1)).
+    /// Returns sign(x) log(|x| + √(x² + 1)).
     fn asinh(&mut self, a: &str) -> String {
         let (sign, size) = (self.apply("Sign", &[a]), self.apply("Abs", &[a]));
         let square = self.apply("Mul", &[a, a]);
@@ -159,7 +159,7 @@ impl<'a> Writer<'a> {
         self.apply("Mul", &[&sign, &log])
     }
 
-    /// tanh(x/2)(eˣ + 1), which keeps the digits of small x.
+    /// Returns tanh(x/2)(eˣ + 1), which keeps the digits of small x.
     fn expm1(&mut self, a: &str) -> String {
         let half = self.with("Mul", a, 0.5);
         let (tanh, e) = (self.apply("Tanh", &[&half]), self.apply("Exp", &[a]));
@@ -167,7 +167,7 @@ impl<'a> Writer<'a> {
         self.apply("Mul", &[&tanh, &more])
     }
 
-    /// Φ by the series of its tail, [`tail_series`].
+    /// Returns Φ by the series of its tail, [`tail_series`].
     fn normal_cdf(&mut self, z: &str) -> String {
         let (sign, size) = (self.apply("Sign", &[z]), self.apply("Abs", &[z]));
         let half = self.with("Mul", &size, 0.5);
@@ -247,7 +247,7 @@ impl<'a> Writer<'a> {
         self.of_row.get(&id).or_else(|| of_line.get(&id)).cloned().unwrap_or_default()
     }
 
-    /// Squared lengths of rows.
+    /// Returns the squared lengths of rows.
     fn squares(&mut self, rows: &str) -> String {
         let output = self.fresh();
         let mut axes = Message::default();
@@ -303,7 +303,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// An output of columns, N×P.
+    /// Adds an output of columns, N×P.
     fn output(&mut self, name: &str, ids: &[Id]) {
         let of_line = self.values(ids, &[]);
         let mut columns = Vec::with_capacity(ids.len());
@@ -323,20 +323,20 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// An attribute that is a whole number.
+/// Returns an attribute that is a whole number.
 fn whole(name: &str, value: u64) -> Message {
     let mut attribute = Message::default();
     attribute.text(1, name).number(3, value).number(20, 2);
     attribute
 }
 
-/// The transpose of a lower-triangular matrix, row after row.
+/// Returns the transpose of a lower-triangular matrix, row after row.
 fn upper(own: &Lower) -> impl Iterator<Item = f64> + '_ {
     let at = |i: usize, j: usize| if j <= i { own.row(i)[j] } else { 0.0 };
     (0..own.size).flat_map(move |j| (0..own.size).map(move |i| at(i, j)))
 }
 
-/// Whether a value is not the same for all rows.
+/// Returns whether a value is not the same for all rows.
 fn reaches_input(program: &Program, id: Id) -> bool {
     let of_block = |s: usize| program.blocks.iter().find(|b| b.sums.iter().any(|(at, _)| *at == s));
     program.graph.order(&[id]).into_iter().any(|id| match program.graph.op(id) {
@@ -346,7 +346,7 @@ fn reaches_input(program: &Program, id: Id) -> bool {
     })
 }
 
-/// A tensor of N rows that goes in or comes out.
+/// Returns a tensor of N rows that goes in or comes out.
 fn value_info(name: &str, columns: usize, doc: &str) -> Message {
     let mut rows = Message::default();
     rows.text(2, "N");
@@ -363,7 +363,7 @@ fn value_info(name: &str, columns: usize, doc: &str) -> Message {
     info
 }
 
-/// The whole model.
+/// Returns the whole model.
 pub(super) fn model(program: &Program, about: &About) -> Vec<u8> {
     let (nodes, tensors) = (Vec::new(), Vec::new());
     let (numbers, of_row) = (HashMap::new(), HashMap::new());

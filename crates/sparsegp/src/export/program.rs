@@ -54,7 +54,7 @@ pub(super) struct Program {
 }
 
 impl Lower {
-    /// Of a matrix, or of its transpose.
+    /// Takes the lower triangle of a matrix, or of its transpose.
     pub(super) fn of(matrix: MatRef<f64>, transposed: bool) -> Self {
         let size = matrix.nrows();
         let at = |i: usize, j: usize| if transposed { matrix[(j, i)] } else { matrix[(i, j)] };
@@ -67,7 +67,7 @@ impl Lower {
         &self.values[start..=start + i]
     }
 
-    /// The inverse.
+    /// Returns the inverse.
     pub(super) fn inverse(&self) -> Self {
         let l =
             Mat::from_fn(self.size, self.size, |i, j| if j <= i { self.row(i)[j] } else { 0.0 });
@@ -131,7 +131,7 @@ impl Program {
         (first..self.scalars).map(|at| self.graph.scalar(at)).collect()
     }
 
-    /// How many numbers there are in its tables.
+    /// Returns how many numbers there are in its tables.
     pub(super) fn numbers(&self) -> usize {
         let of = |block: &Block| {
             block.table.iter().map(Vec::len).sum::<usize>()
@@ -153,7 +153,7 @@ impl Program {
         }
     }
 
-    /// Which sums values need.
+    /// Returns which sums values need.
     pub(super) fn sums_of(&self, values: &[Id]) -> HashSet<usize> {
         let (mut needed, mut open) = (HashSet::new(), values.to_vec());
         while let Some(id) = open.pop() {
@@ -176,7 +176,7 @@ impl Program {
         self.blocks.retain(|block| !block.sums.is_empty());
     }
 
-    /// The outputs at a row.
+    /// Returns the outputs at a row.
     pub(super) fn at(&self, row: &[f64]) -> Vec<Vec<f64>> {
         let mut scalars = vec![f64::NAN; self.scalars];
         for block in &self.blocks {
@@ -226,7 +226,7 @@ impl Program {
         }
     }
 
-    /// Whether a name is that of an output.
+    /// Returns the output of a name, if there is one.
     pub(super) fn output(&self, name: &str) -> Option<&Output> {
         self.outputs.iter().find(|own| own.name == name)
     }
@@ -246,12 +246,12 @@ impl Values {
     }
 }
 
-/// Columns of points, one for each input.
+/// Returns the columns of points, one for each input.
 pub(super) fn columns_of(points: MatRef<f64>) -> Vec<Vec<f64>> {
     (0..points.ncols()).map(|d| (0..points.nrows()).map(|j| points[(j, d)]).collect()).collect()
 }
 
-/// A = RᵀL⁻¹ (r×M) of a root R (M×r), row after row.
+/// Returns A = RᵀL⁻¹ (r×M) of a root R (M×r), row after row.
 pub(super) fn image(l: MatRef<f64>, root: MatRef<f64>) -> (usize, Vec<f64>) {
     let mut a = root.to_owned();
     solve_lower_transpose(l, a.as_mut(), par_for(l.nrows()));

@@ -14,7 +14,7 @@ impl Message {
         self.0.push(value as u8);
     }
 
-    /// A whole number, not below 0.
+    /// Writes a whole number, not below 0.
     pub(super) fn number(&mut self, field: u64, value: u64) -> &mut Self {
         self.varint(field << 3);
         self.varint(value);

@@ -100,7 +100,8 @@ impl Again<'_> {
         Ok((trained, of_start(options, start)))
     }
 
-    /// Whether a training has seen all rows at once and was not ended by a number of iterations.
+    /// Returns whether a training has seen all rows at once and was not ended by a number of
+    /// iterations.
     fn came_to_its_end(&self, trained: &Trained) -> bool {
         let whole = choice::whole(self.dataset, self.options);
         let at_once =
@@ -206,7 +207,8 @@ impl Again<'_> {
         Ok(())
     }
 
-    /// What is said of a model that is a constant where nothing shows that it should not be.
+    /// Returns what is said of a model that is a constant where nothing shows that it should not
+    /// be.
     fn nothing_found(&self, trained: &Trained, seen: &Seen) -> Option<String> {
         let said =
             trained.origin.warnings.iter().any(|own| own.contains("the model is a constant"));
@@ -215,7 +217,7 @@ impl Again<'_> {
             .then(|| collapse::NOTHING_FOUND.to_owned())
     }
 
-    /// What is said of residuals that are alike.
+    /// Returns what is said of residuals that are alike.
     fn what_is_left(&self, alike: Alike) -> String {
         let along = match alike.input {
             Some(q) if self.dataset.scaler.log_unit(q).is_some() => {

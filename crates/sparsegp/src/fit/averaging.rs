@@ -32,7 +32,7 @@ pub enum Hyperparameters {
 }
 
 impl Hyperparameters {
-    /// Whether an average was asked for by name.
+    /// Returns whether an average was asked for by name.
     pub(super) fn is_asked(self) -> bool {
         matches!(self, Self::Laplace | Self::Nuts)
     }
@@ -43,7 +43,8 @@ pub const FEW: usize = 300;
 /// Hyperparameters up to which they are: the Hessian takes two evaluations of the evidence for each.
 const MOST: usize = 64;
 
-/// How there may be an average: whether by exact inference or by sites of all rows; none for other methods.
+/// Returns how there may be an average: whether by exact inference or by sites of all rows; none
+/// for other methods.
 fn way(model: &Model, deviations: bool) -> Option<bool> {
     match model.method.name() {
         "exact" if !deviations => Some(true),
@@ -144,7 +145,7 @@ pub(super) fn averaged(
 /// Largest R̂ of chains that have mixed.
 const MIXED: f64 = 1.05;
 
-/// Settings by chains; none where there are none, or a person has stopped them.
+/// Returns settings by chains; none where there are none, or a person has stopped them.
 fn by_chains(
     options: &FitOptions,
     model: &Model,

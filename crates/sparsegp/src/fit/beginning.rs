@@ -12,7 +12,8 @@ use crate::linalg::column;
 use crate::means::{self, Mean};
 use crate::params::Role;
 
-/// Known targets of every column with their further numbers; one that can be anything where a column has none.
+/// Returns the known targets of every column with their further numbers; one that can be anything
+/// where a column has none.
 pub(super) fn targets_of(sample: &InMemory, likelihood: &dyn Likelihood) -> Vec<Vec<Target>> {
     let default = likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
     let of_column = |j: usize| {
@@ -28,7 +29,7 @@ pub(super) fn targets_of(sample: &InMemory, likelihood: &dyn Likelihood) -> Vec<
     (0..sample.y.ncols()).map(of_column).collect()
 }
 
-/// Whether rows bring noise variances.
+/// Returns whether rows bring noise variances.
 pub(super) fn knows_noise(likelihood: &dyn Likelihood, sample: &InMemory) -> bool {
     likelihood.as_gaussian().is_some() && !sample.extra.is_empty()
 }
@@ -69,7 +70,7 @@ pub(super) fn latent_functions(
     }
 }
 
-/// Whether targets are about 0, so that no mean function is needed.
+/// Returns whether targets are about 0, so that no mean function is needed.
 pub(super) fn is_centred(
     dataset: &Dataset,
     likelihood: &dyn Likelihood,
@@ -81,7 +82,8 @@ pub(super) fn is_centred(
     dataset.scaler != Scaler::identity(d, p) && likelihood.standardises() && single
 }
 
-/// The kernels that were asked for, with starting values. Returns them with the variance that Gaussian noise starts from.
+/// Makes the kernels that were asked for, with starting values. Returns them with the variance that
+/// Gaussian noise starts from.
 pub(super) fn started_kernels(
     dataset: &Dataset,
     options: &FitOptions,
@@ -115,8 +117,8 @@ pub(super) fn started_kernels(
     Ok((kernels, variance))
 }
 
-/// The mean function that was asked for, with its constants at the latent functions' starts. Without
-/// a wish it is zero for standardised targets, else constant.
+/// Returns the mean function that was asked for, with its constants at the latent functions'
+/// starts. Without a wish it is zero for standardised targets, else constant.
 pub(super) fn mean(
     dataset: &Dataset,
     options: &FitOptions,
@@ -143,7 +145,8 @@ pub(super) fn mean(
     Ok(mean)
 }
 
-/// Kernels of a specification: one for all latent functions, or one for each, separated by `;`.
+/// Returns the kernels of a specification: one for all latent functions, or one for each, separated
+/// by `;`.
 fn kernels(
     spec: &str,
     inputs: Inputs<'_>,

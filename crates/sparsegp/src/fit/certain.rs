@@ -21,7 +21,7 @@ const RATE: f64 = 3.0;
 /// Rate in units of 1/E at which likelihoods start, half an event.
 const START: f64 = 0.5;
 
-/// In words, what is the same of all targets, if that is an end of their support.
+/// Says in words what is the same of all targets, if that is an end of their support.
 fn end(likelihood: &dyn Likelihood, targets: &[Target]) -> Option<&'static str> {
     let known = || targets.iter().filter(|t| likelihood.check(**t).is_ok());
     let most = |t: &Target| match likelihood.support(t.extra) {

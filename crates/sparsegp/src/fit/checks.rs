@@ -146,7 +146,7 @@ impl Sweep for TargetCheck {
     }
 }
 
-/// The check of one target column of that many inputs, for tests of shards.
+/// Returns the check of one target column of that many inputs, for tests of shards.
 #[cfg(test)]
 pub(crate) fn tests_of_targets(likelihood: &dyn Likelihood, inputs: usize) -> Description {
     let scaler = Scaler::identity(inputs, 1);
@@ -175,7 +175,7 @@ impl Sweep for LabelCheck {
     }
 }
 
-/// The check of a description, for rows of D inputs and P targets; none for another sweep.
+/// Returns the check of a description, for rows of D inputs and P targets; none for another sweep.
 pub(crate) fn described(
     description: &Description,
     inputs: usize,

@@ -29,7 +29,7 @@ const QUARTER: f64 = 800.0;
 /// Points that they have at least.
 const LEAST: usize = 50;
 
-/// What `auto` takes, in sentences: the limits are computed from the estimates above.
+/// Returns what `auto` takes, in sentences: the limits are computed from the estimates above.
 ///
 /// ```
 /// assert!(sparsegp::fit::auto_rule().contains("exact"));
@@ -76,7 +76,7 @@ pub(super) struct Choice {
     pub(super) reason: String,
 }
 
-/// Inducing points for the methods that train q.
+/// Returns the number of inducing points for the methods that train q.
 fn points(n: usize) -> usize {
     let rows = n as f64;
     let quarter =
@@ -84,7 +84,7 @@ fn points(n: usize) -> usize {
     (quarter as usize).clamp(LEAST, DEFAULT_INDUCING)
 }
 
-/// The same as a sentence.
+/// Returns the same as a sentence.
 pub(super) fn points_rule() -> String {
     let most = QUARTER / 4.0;
     format!(
@@ -93,39 +93,40 @@ pub(super) fn points_rule() -> String {
     )
 }
 
-/// Steps of minibatches for so many rows where nobody says how many epochs: thousands, and from 10⁵ rows on the more the more
-/// there are to tell something new.
+/// Returns the number of steps of minibatches for so many rows where nobody says how many epochs:
+/// thousands, and from 10⁵ rows on the more the more there are to tell something new.
 pub(super) fn iterations(n: usize) -> f64 {
     LEAST_ITERATIONS as f64 * (n as f64 / 1e5).max(1.0).powf(0.6)
 }
 
-/// Multiplications of an evaluation of the exact evidence: a factor and an inverse.
+/// Returns the multiplications of an evaluation of the exact evidence: a factor and an inverse.
 fn of_exact(n: usize) -> f64 {
     0.5 * (n as f64).powi(3)
 }
 
-/// Rows whose exact evidence so many multiplications evaluate.
+/// Returns the number of rows whose exact evidence so many multiplications evaluate.
 pub(super) fn rows_of_exact(operations: f64) -> usize {
     (2.0 * operations).cbrt() as usize
 }
 
-/// Operations of an evaluation on all rows.
+/// Returns the operations of an evaluation on all rows.
 pub(super) fn of_evaluation(n: usize, m: usize) -> f64 {
     6.0 * n as f64 * (m as f64).powi(2)
 }
 
-/// Operations of a training by sites on all rows.
+/// Returns the operations of a training by sites on all rows.
 pub(super) fn of_sites(n: usize, m: usize) -> f64 {
     CLIMB * STEPS * of_evaluation(n, m)
 }
 
-/// Operations of a training by minibatches.
+/// Returns the operations of a training by minibatches.
 pub(super) fn of_batches(n: usize, m: usize, size: usize) -> f64 {
     let m = m as f64;
     iterations(n) * (4.0 * m * m * size.min(n) as f64 + 13.0 / 3.0 * m.powi(3))
 }
 
-/// Operations of the training that follows, about: what the method costs that these options take.
+/// Returns the operations of the training that follows, about: what the method costs that these
+/// options take.
 pub(super) fn of_training(dataset: &Dataset, options: &FitOptions) -> f64 {
     let n = dataset.source.rows();
     let latents =
@@ -143,7 +144,7 @@ pub(super) fn of_training(dataset: &Dataset, options: &FitOptions) -> f64 {
     latents as f64 * if batches { all.min(some) } else { all }
 }
 
-/// Points that were asked for.
+/// Returns the number of points that was asked for.
 pub(super) fn asked(options: &FitOptions) -> Option<usize> {
     match &options.selection {
         Selection::Given(points) => Some(points.nrows()),
@@ -255,8 +256,8 @@ pub(super) fn choose(options: &FitOptions, known: Known<'_>) -> Result<Choice> {
     )
 }
 
-/// Whether `auto` sees all rows at once where a q is trained: nobody wants what only minibatches have, and it costs less.
-/// (`bench --bin default_method` is the evidence.)
+/// Returns whether `auto` sees all rows at once where a q is trained: nobody wants what only
+/// minibatches have, and it costs less. (`bench --bin default_method` is the evidence.)
 pub(super) fn whole(dataset: &Dataset, options: &FitOptions) -> bool {
     if options.method != "auto" || options.diagonal || dataset.held_out.is_some() {
         return false;
@@ -279,8 +280,9 @@ pub fn planned_batches(options: &FitOptions, n: usize) -> Option<BatchOptions> {
     Some(batches)
 }
 
-/// Iterations that `auto` takes where inducing points move on all rows at once, unless another number than the usual one was
-/// asked for: beyond them points creep for hundreds, and predictions hardly change.
+/// Returns the number of iterations that `auto` takes where inducing points move on all rows at
+/// once, unless another number than the usual one was asked for: beyond them points creep for
+/// hundreds, and predictions hardly change.
 pub(super) fn most_iterations(options: &FitOptions, model: &Model) -> Option<usize> {
     let usual = options.train.max_iterations == FitOptions::default().train.max_iterations;
     let moves = model.inducing.iter().any(|points| !points.frozen) && !model.method.has_q();
@@ -292,8 +294,9 @@ const END: f64 = 0.25;
 /// Most iterations of the end.
 const MOST: usize = 10;
 
-/// Where `auto` trains Gaussian noise by minibatches: the collapsed bound, whose q is the best one in closed form, and
-/// iterations of it on all rows that cost little beside the minibatches.
+/// Returns, where `auto` trains Gaussian noise by minibatches, the collapsed bound, whose q is the
+/// best one in closed form, and iterations of it on all rows that cost little beside the
+/// minibatches.
 pub(super) fn end(
     options: &FitOptions,
     model: &Model,

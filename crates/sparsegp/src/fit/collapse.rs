@@ -35,7 +35,7 @@ pub(super) const NOTHING_FOUND: &str = "the model is a constant: it has found no
 pub(super) const MENDED: &str = "the model had ended as a constant, although the targets depend on the inputs: it was \
      trained again from another start, which is the better one";
 
-/// What is said where there is no second training.
+/// Returns what is said where there is no second training.
 pub(super) fn failed(error: &Error) -> String {
     format!(
         "the model is a constant, although the targets have a trend in the inputs (a score test is clear), and training from \
@@ -43,7 +43,7 @@ pub(super) fn failed(error: &Error) -> String {
     )
 }
 
-/// What is said of a model that misses a trend.
+/// Returns what is said of a model that misses a trend.
 pub(super) fn constant(model: &Model) -> &'static str {
     if model.hidden.is_empty() { CONSTANT } else { LAYERS }
 }
@@ -54,20 +54,23 @@ pub(super) fn means(posterior: &Posterior, rows: &InMemory) -> Result<Mat<f64>> 
     Ok(stacked(&parts, rows.x.nrows(), posterior.latents()))
 }
 
-/// Whether a model with these latent means is a constant although the targets have a trend in the inputs.
+/// Returns whether a model with these latent means is a constant although the targets have a trend
+/// in the inputs.
 pub(super) fn misses_a_trend(model: &Model, mean: &Mat<f64>, rows: &InMemory) -> bool {
     let (n, d) = (rows.x.nrows(), rows.x.ncols());
     let judged = model.likelihood.mixing().is_none() && n > 2 * d;
     judged && is_constant(model, mean) && has_trend(model, mean, rows)
 }
 
-/// Whether all latent functions that a likelihood mixes are constants, which is a place where gradients vanish: functions and
-/// the weights that mix them are at 0 together. No score test tells then, and another start is worth its time.
+/// Returns whether all latent functions that a likelihood mixes are constants, which is a place
+/// where gradients vanish: functions and the weights that mix them are at 0 together. No score test
+/// tells then, and another start is worth its time.
 pub(super) fn mixes_constants(model: &Model, mean: &Mat<f64>) -> bool {
     model.likelihood.mixing().is_some() && is_constant(model, mean)
 }
 
-/// Whether the means of all latent functions, N×L, are constants that were not asked for by name.
+/// Returns whether the means of all latent functions, N×L, are constants that were not asked for by
+/// name.
 pub(super) fn is_constant(model: &Model, mean: &Mat<f64>) -> bool {
     if model.kernels.iter().all(|kernel| kernel.name() == "constant") {
         return false;
@@ -83,10 +86,11 @@ pub(super) fn is_constant(model: &Model, mean: &Mat<f64>) -> bool {
     })
 }
 
-/// The score statistic for a linear trend at a function that is a constant (Rao 1948; Cox & Hinkley 1974, §9.3): with
-/// gᵢ = ∂ log p(yᵢ | f)/∂f, weights wᵢ and centred inputs, s = Σ wᵢgᵢxᵢ and V = Σ wᵢgᵢ²xᵢxᵢᵀ, it is sᵀV⁻¹s, which is χ² with D
-/// degrees of freedom if there is none. Returns whether it is clearly more for some latent function. It needs no fit,
-/// whatever the likelihood.
+/// Returns the score statistic for a linear trend at a function that is a constant (Rao 1948; Cox &
+/// Hinkley 1974, §9.3): with gᵢ = ∂ log p(yᵢ | f)/∂f, weights wᵢ and centred inputs, s = Σ wᵢgᵢxᵢ
+/// and V = Σ wᵢgᵢ²xᵢxᵢᵀ, it is sᵀV⁻¹s, which is χ² with D degrees of freedom if there is none.
+/// Returns whether it is clearly more for some latent function. It needs no fit, whatever the
+/// likelihood.
 fn has_trend(model: &Model, mean: &Mat<f64>, rows: &InMemory) -> bool {
     let d = rows.x.ncols() as f64;
     let slopes = near::slopes(&*model.likelihood, mean, rows);
@@ -94,7 +98,7 @@ fn has_trend(model: &Model, mean: &Mat<f64>, rows: &InMemory) -> bool {
     (0..slopes.ncols()).any(|l| statistic(rows, column(slopes.as_ref(), l)) > bar)
 }
 
-/// sᵀV⁻¹s; 0 where it cannot be found.
+/// Returns sᵀV⁻¹s; 0 where it cannot be found.
 fn statistic(rows: &InMemory, slopes: &[f64]) -> f64 {
     let (n, d) = (rows.x.nrows(), rows.x.ncols());
     let total: f64 = slopes.iter().map(|g| g * g).sum();

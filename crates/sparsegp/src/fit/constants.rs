@@ -20,7 +20,7 @@ pub(super) struct Targets<'a> {
 }
 
 impl Dataset {
-    /// For every target its column, none for constants.
+    /// Returns for every target its column, none for constants.
     fn columns_that_vary(&self) -> impl Iterator<Item = Option<usize>> {
         let is_constant = |p| self.scaler.is_constant(p);
         (0..self.target_names.len()).map(move |p| (!is_constant(p)).then_some(p))
@@ -30,29 +30,30 @@ impl Dataset {
         self.scaler.y_constant.contains(&true)
     }
 
-    /// The rows as they are.
+    /// Returns the rows as they are.
     fn as_they_are(&self) -> Targets<'_> {
         Targets { inner: &*self.source, columns: None }
     }
 
-    /// The rows without constant targets.
+    /// Returns the rows without constant targets.
     pub(super) fn varying(&self) -> Targets<'_> {
         let columns = || self.columns_that_vary().filter(Option::is_some).collect();
         Targets { columns: self.has_constants().then(columns), ..self.as_they_are() }
     }
 
-    /// The rows with zeros for constant targets.
+    /// Returns the rows with zeros for constant targets.
     pub(super) fn filled(&self) -> Targets<'_> {
         let columns = || self.columns_that_vary().collect();
         Targets { columns: self.has_constants().then(columns), ..self.as_they_are() }
     }
 
-    /// The rows that a method trains on.
+    /// Returns the rows that a method trains on.
     pub(super) fn trained_by(&self, method: &dyn Method) -> Targets<'_> {
         if method.has_q() { self.as_they_are() } else { self.varying() }
     }
 
-    /// The rows that a trained model is conditioned on, with all targets; its mean function becomes one of all.
+    /// Returns the rows that a trained model is conditioned on, with all targets; its mean function
+    /// becomes one of all.
     pub(super) fn conditioning(&self, model: &mut Model) -> Result<Targets<'_>> {
         if model.method.has_q() {
             return Ok(self.as_they_are());

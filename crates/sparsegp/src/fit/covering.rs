@@ -51,7 +51,7 @@ impl Variances {
         Self { points: of(z), rows: of(x) }
     }
 
-    /// The largest correlation of every row with a point.
+    /// Returns the largest correlation of every row with a point.
     pub(super) fn nearest(&self, kernel: &dyn Kernel, x: MatRef<f64>, z: MatRef<f64>) -> Vec<f64> {
         let k = covariances(kernel, x, Some(z));
         let mut most = vec![-1.0; x.nrows()];
@@ -62,7 +62,7 @@ impl Variances {
         most
     }
 
-    /// Correlations of all rows with row `i`.
+    /// Returns the correlations of all rows with row `i`.
     pub(super) fn with_row(&self, kernel: &dyn Kernel, x: MatRef<f64>, i: usize) -> Vec<f64> {
         let k = covariances(kernel, x, Some(x.subrows(i, 1)));
         let mut c = normalised(column(k.as_ref(), 0), &self.rows, self.rows[i]);

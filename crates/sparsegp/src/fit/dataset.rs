@@ -31,17 +31,17 @@ pub struct Standardise {
 }
 
 impl Standardise {
-    /// What a likelihood allows: inputs always, targets where that changes nothing about the family of
-    /// densities ([`crate::likelihoods::Likelihood::standardises`]).
+    /// Returns what a likelihood allows: inputs always, targets where that changes nothing about
+    /// the family of densities ([`crate::likelihoods::Likelihood::standardises`]).
     pub fn all_that(likelihood: &dyn Likelihood) -> Self {
         let robust = likelihood.bears_outliers();
         let targets = likelihood.standardises();
         Self { inputs: true, targets, robust, constants: true }
     }
 
-    /// The same for kernels of this specification (one, or several separated by `;`): input columns that
-    /// they read as labels ([`crate::kernels::Kernel::labels`]) stay as they are, and those of one kind
-    /// ([`crate::kernels::Kernel::alike`]) have one mean and one scale.
+    /// Returns the same for kernels of this specification (one, or several separated by `;`): input
+    /// columns that they read as labels ([`crate::kernels::Kernel::labels`]) stay as they are, and
+    /// those of one kind ([`crate::kernels::Kernel::alike`]) have one mean and one scale.
     pub fn for_kernel(self, specification: &str) -> Scaling {
         Scaling::For(self, specification.to_owned())
     }
@@ -79,7 +79,8 @@ impl From<Scaler> for Scaling {
 }
 
 impl Scaling {
-    /// Inputs that a kernel takes together, such as the pixels of an image: some of them may well be constant.
+    /// Returns inputs that a kernel takes together, such as the pixels of an image: some of them
+    /// may well be constant.
     pub(super) fn together(&self, inputs: &[String]) -> Vec<usize> {
         match self {
             Self::For(_, kernel) => alike_columns(kernel, inputs).concat(),
@@ -87,7 +88,8 @@ impl Scaling {
         }
     }
 
-    /// The scaler for rows of these statistics, with these labels (if the target is one) and names of inputs.
+    /// Returns the scaler for rows of these statistics, with these labels (if the target is one)
+    /// and names of inputs.
     pub fn scaler(
         self,
         statistics: &Statistics,
@@ -203,7 +205,7 @@ impl Names {
 }
 
 impl Dataset {
-    /// From a table in memory.
+    /// Creates a data set from a table in memory.
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two rows (with a scaling that is given, for none) or no target.
@@ -213,7 +215,8 @@ impl Dataset {
         Self::of_rows(loaded, scaling.into(), rows, counted, repeated)
     }
 
-    /// From a table in memory that stands for so many rows, of which so many count and so many repeat an earlier one.
+    /// Creates a data set from a table in memory that stands for so many rows, of which so many
+    /// count and so many repeat an earlier one.
     pub(super) fn of_rows(
         mut loaded: Loaded,
         scaling: Scaling,
@@ -269,8 +272,9 @@ impl Dataset {
         Ok(dataset)
     }
 
-    /// From rows in other processes ([`crate::shards`]), which have been scaled by `scaler`. `head` is their table without
-    /// rows, `statistics` are those of the unscaled rows.
+    /// Creates a data set from rows in other processes ([`crate::shards`]), which have been scaled
+    /// by `scaler`. `head` is their table without rows, `statistics` are those of the unscaled
+    /// rows.
     ///
     /// # Errors
     /// As for [`Dataset::from_loaded`]; [`Error::Invalid`] for a constant target beside others.
@@ -310,7 +314,8 @@ impl Dataset {
         Ok(dataset)
     }
 
-    /// From inputs (N×D) and targets (N×P) without names: columns are called `x0`, …, `y0`, ….
+    /// Creates a data set from inputs (N×D) and targets (N×P) without names: columns are called
+    /// `x0`, …, `y0`, ….
     ///
     /// # Errors
     /// [`Error::Shape`] if the numbers of rows differ; as for [`Dataset::from_loaded`].
@@ -318,8 +323,8 @@ impl Dataset {
         Self::from_rows(InMemory::new(x, y)?, scaling)
     }
 
-    /// From rows in memory, with their weights and further numbers. Columns are called `x0`, …, `y0`, …,
-    /// `weight` and `extra`.
+    /// Creates a data set from rows in memory, with their weights and further numbers. Columns are
+    /// called `x0`, …, `y0`, …, `weight` and `extra`.
     ///
     /// # Errors
     /// As for [`Dataset::from_loaded`].
@@ -429,7 +434,7 @@ pub(super) fn counted(loaded: &Loaded) -> usize {
     }
 }
 
-/// What is odd of the inputs of these names, of which some belong together.
+/// Returns what is odd of the inputs of these names, of which some belong together.
 fn of_inputs(
     input_names: &[String],
     together: &[usize],
@@ -464,7 +469,7 @@ fn of_inputs(
     warnings
 }
 
-/// What is odd of the targets of these names; of a part of the rows little is.
+/// Returns what is odd of the targets of these names; of a part of the rows little is.
 fn of_targets(
     target_names: &[String],
     scaler: &Scaler,

@@ -30,7 +30,7 @@ pub const POINTS: usize = 100;
 pub const STEPS: usize = 5000;
 
 impl BatchOptions {
-    /// What a deep model is trained with unless somebody says so.
+    /// Returns what a deep model is trained with unless somebody says so.
     pub(super) fn of_deep() -> Self {
         let mut own = Self::default();
         own.training.least = (1, STEPS);
@@ -72,7 +72,7 @@ fn refuse(options: &FitOptions) -> Result<()> {
     }
 }
 
-/// The layers of a method.
+/// Returns the layers of a method.
 fn architecture(entry: &'static Entry) -> Result<&'static Architecture> {
     let none = || Error::Invalid(format!("the method `{}` has no hidden layers", entry.name));
     entry.method.architecture().ok_or_else(none)
@@ -108,7 +108,7 @@ pub(super) fn fit(
     ended(layers, origin, report, entry)
 }
 
-/// The layers before the training, as a model, and their bound.
+/// Returns the layers before the training, as a model, and their bound.
 fn begun(
     dataset: &Dataset,
     options: &FitOptions,
@@ -229,7 +229,7 @@ impl InEither for Layers<'_> {
         self.origin.warnings.push(text);
     }
 
-    /// An estimate by minibatches, of whose noise rounding is a small part.
+    /// Returns an estimate by minibatches, of whose noise rounding is a small part.
     fn objective(&mut self, _: Apart, report: &TrainReport) -> Result<f64> {
         Ok(report.objective)
     }
@@ -273,7 +273,7 @@ fn trained(
     Ok((own.layers, own.origin, report))
 }
 
-/// A deep model after its training.
+/// Returns a deep model after its training.
 fn ended(
     layers: Deep,
     origin: Origin,

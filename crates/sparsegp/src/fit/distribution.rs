@@ -8,7 +8,7 @@ use crate::model::Posterior;
 use crate::model::Predicted;
 
 impl Fitted {
-    /// Quantiles at these levels, one matrix for each, of the shape and in the units of
+    /// Returns the quantiles at these levels, one matrix for each, of the shape and in the units of
     /// [`Fitted::predict`]; those of a posterior that was sampled are its mixture's. `extra` as for
     /// [`Fitted::predict_with`].
     ///
@@ -28,7 +28,7 @@ impl Fitted {
         self.quantiles_of((x.nrows(), levels.len()), &parts, of)
     }
 
-    /// Means and variances ([`Fitted::predict_with`]) with quantiles at these levels
+    /// Returns the means and variances ([`Fitted::predict_with`]) with quantiles at these levels
     /// ([`Fitted::quantiles`]): rows are predicted once.
     ///
     /// # Errors
@@ -59,8 +59,8 @@ impl Fitted {
         Ok(Predicted { mean, variance, quantiles })
     }
 
-    /// The quantiles of parts of the rows as those of all, in the data's units where there are
-    /// some.
+    /// Returns the quantiles of parts of the rows as those of all, in the data's units where there
+    /// are some.
     fn quantiles_of(
         &self,
         (rows, levels): (usize, usize),
@@ -78,7 +78,7 @@ impl Fitted {
         (0..levels).map(one).collect()
     }
 
-    /// P(Y < y) and P(Y ≤ y) of observations at targets B×P in the data's own units
+    /// Returns P(Y < y) and P(Y ≤ y) of observations at targets B×P in the data's own units
     /// ([`Posterior::predict_cdf`]). `extra` as for [`Fitted::predict_with`].
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Fitted {
         Ok((below, up_to))
     }
 
-    /// The shares below constants that nothing was learnt of.
+    /// Computes the shares below constants that nothing was learnt of.
     pub(super) fn shares_of_constants(
         &self,
         y: MatRef<'_, f64>,

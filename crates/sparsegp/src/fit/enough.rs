@@ -33,8 +33,9 @@ const DEARER: f64 = 4.0;
 /// factor and its inverse.
 const PASSES: f64 = 25.0 * 8.0 * 3.0;
 
-/// Multiplications of a training by neighbours under another likelihood than Gaussian noise: of a sparse factor of a thousand rows,
-/// and the power of the rows that it grows with, as the test counts them.
+/// Returns the multiplications of a training by neighbours under another likelihood than Gaussian
+/// noise: of a sparse factor of a thousand rows, and the power of the rows that it grows with, as
+/// the test counts them.
 fn of_neighbours(rows: usize, inputs: usize, latents: usize) -> f64 {
     let (thousand, power) = if inputs == 2 { (2.2e7, 2.0) } else { (1e8, 2.4) };
     PASSES * latents as f64 * thousand * (rows as f64 / 1000.0).powf(power)
@@ -116,8 +117,8 @@ pub(super) fn finer(
     Ok(Some((choose(&own, known)?, warning)))
 }
 
-/// The number of points that is enough for all latent functions; more than `most` where so many are not. None where the trial
-/// has no sites.
+/// Returns the number of points that is enough for all latent functions; more than `most` where so
+/// many are not. None where the trial has no sites.
 fn needed(trial: &Trial, x: MatRef<f64>, most: usize) -> Result<Option<usize>> {
     let Some(precisions) = trial.precisions() else { return Ok(None) };
     let rows = x.nrows();

@@ -190,7 +190,8 @@ impl Fitted {
         found
     }
 
-    /// How the cells of the table were written that it learnt from, if whoever read the table has noted it.
+    /// Returns how the cells of the table were written that it learnt from, if whoever read the
+    /// table has noted it.
     pub fn read_options(&self) -> ReadOptions {
         let kept = self.annotations.get(READING);
         kept.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
@@ -206,7 +207,7 @@ impl Fitted {
         }
     }
 
-    /// The model, and where it comes from.
+    /// Returns the model, and where it comes from.
     pub(super) fn into_parts(self) -> (Model, Origin) {
         let origin = Origin {
             scaler: self.scaler,
@@ -236,9 +237,10 @@ impl Fitted {
         self.scaler.log_jacobian_of(weight, &self.absent) + self.log_slope
     }
 
-    /// Log evidence or bound of the training data in their own units: the model's objective plus the
-    /// Jacobian of standardisation. Log priors that were asked for are part of it; the weak one of lengthscales that nobody
-    /// asked for ([`super::FitOptions::lengthscale_prior`]) is not.
+    /// Returns the log evidence or bound of the training data in their own units: the model's
+    /// objective plus the Jacobian of standardisation. Log priors that were asked for are part of
+    /// it; the weak one of lengthscales that nobody asked for
+    /// ([`super::FitOptions::lengthscale_prior`]) is not.
     pub fn objective(&self) -> Option<f64> {
         let report = self.report.as_ref()?;
         Some(report.objective + self.log_jacobian())

@@ -119,7 +119,7 @@ pub(super) fn at_the_end(
 /// Nats by which a bound on the log evidence of classes may miss 0 before they count as certain.
 const CERTAIN: f64 = 1e-2;
 
-/// That a training ended before its bound did.
+/// Says that a training ended before its bound did.
 fn still_rising(report: &TrainReport) -> Option<String> {
     report.rising.map(|rise| {
         format!(
@@ -129,7 +129,7 @@ fn still_rising(report: &TrainReport) -> Option<String> {
     })
 }
 
-/// What a person should know about the numerics of a training.
+/// Returns what a person should know about the numerics of a training.
 fn remarks(model: &Model, posterior: &Posterior, report: &TrainReport) -> Vec<String> {
     let mut remarks = params::remarks(&model.params());
     // nothing but a mean that grows without bound gives all classes of training for certain

@@ -9,8 +9,9 @@ use std::borrow::Cow;
 const NAMED: usize = 3;
 
 impl Dataset {
-    /// These rows of the data set with isolated values drawn in to the others (of targets where the likelihood bears outliers),
-    /// and with nothing in inputs that vary only by rounding: what starting values should look at.
+    /// Returns these rows of the data set with isolated values drawn in to the others (of targets
+    /// where the likelihood bears outliers), and with nothing in inputs that vary only by rounding:
+    /// what starting values should look at.
     pub(super) fn drawn_in<'a>(
         &self,
         rows: &'a InMemory,
@@ -42,7 +43,7 @@ impl Dataset {
         seen
     }
 
-    /// What to say of isolated values.
+    /// Returns what to say of isolated values.
     pub(super) fn isolated_remarks(&self, likelihood: &dyn Likelihood) -> Vec<String> {
         let inputs: Vec<&Isolated> = self.isolated.iter().filter(|own| !own.target).collect();
         let mut remarks = Vec::new();
@@ -84,7 +85,7 @@ impl Dataset {
         remarks
     }
 
-    /// The values, and in how many rows they are.
+    /// Returns the values, and in how many rows they are.
     fn held(&self, own: &Isolated) -> String {
         let one = |&(value, count): &(f64, usize)| {
             let value = match value.abs() {

@@ -115,8 +115,8 @@ pub(super) struct Compared {
     pub(super) values: Option<Vec<f64>>,
 }
 
-/// The best of several models that are ready to be trained, by a few iterations of a sparse objective on as many rows as
-/// that takes a second or two for.
+/// Returns the best of several models that are ready to be trained, by a few iterations of a sparse
+/// objective on as many rows as that takes a second or two for.
 pub(super) fn compare(
     candidates: &[(String, Model)],
     data: &dyn Source,

@@ -19,8 +19,8 @@ impl Fitted {
             && !self.scaler.is_transformed()
     }
 
-    /// Everything that scores of targets B×P are made of, in the data's own units, by one pass ([`Posterior::judge`]). `extra` as
-    /// for [`Fitted::predict_with`].
+    /// Computes everything that scores of targets B×P are made of, in the data's own units, by one
+    /// pass ([`Posterior::judge`]). `extra` as for [`Fitted::predict_with`].
     ///
     /// # Errors
     /// [`Error::Shape`] if numbers of rows or columns differ.
@@ -66,10 +66,11 @@ impl Fitted {
         Ok(own)
     }
 
-    /// Every training row as the others predict it, in the data's own units, at the hyperparameters, the mean function and the inducing
-    /// points found ([`Posterior::leave_one_out`]; means and variances of latent functions stay on the model's
-    /// scale where a target column has several). `dataset` has the rows of the training, on the model's scale
-    /// ([`super::Scaling::Given`]).
+    /// Returns every training row as the others predict it, in the data's own units, at the
+    /// hyperparameters, the mean function and the inducing points found
+    /// ([`Posterior::leave_one_out`]; means and variances of latent functions stay on the model's
+    /// scale where a target column has several). `dataset` has the rows of the training, on the
+    /// model's scale ([`super::Scaling::Given`]).
     ///
     /// # Errors
     /// [`Error::Invalid`] if the rows or columns are not those of the training, as far as can be
@@ -110,9 +111,10 @@ impl Fitted {
         Ok(all)
     }
 
-    /// How well the inducing points stand for these rows, at the hyperparameters found: shares and variances are on
-    /// the model's scale, the gap is in the data's units. `dataset` has the model's columns on its scale
-    /// ([`super::Scaling::Given`]); the gap is of the evidence of its rows.
+    /// Returns how well the inducing points stand for these rows, at the hyperparameters found:
+    /// shares and variances are on the model's scale, the gap is in the data's units. `dataset` has
+    /// the model's columns on its scale ([`super::Scaling::Given`]); the gap is of the evidence of
+    /// its rows.
     ///
     /// # Errors
     /// [`Error::Invalid`] for other columns; as for [`quality`](fn@crate::fit::quality::quality).

@@ -119,7 +119,7 @@ pub(super) fn resolved(
     Ok((with(&choice.kernel), Some(choice)))
 }
 
-/// Why there is nothing to choose, if so.
+/// Returns why there is nothing to choose, if so.
 fn settled(dataset: &Dataset, options: &FitOptions) -> Result<Option<String>> {
     let of_kernel = |path: &String| path.trim_start_matches("layers[").contains("kernel");
     let given = options.set.iter().map(|(path, _)| path).chain(&options.freeze).any(of_kernel);
@@ -138,7 +138,8 @@ fn settled(dataset: &Dataset, options: &FitOptions) -> Result<Option<String>> {
     })
 }
 
-/// Whether rows will be passed in their order, by what was asked for or by what `auto` takes.
+/// Returns whether rows will be passed in their order, by what was asked for or by what `auto`
+/// takes.
 fn of_series(dataset: &Dataset, options: &FitOptions) -> bool {
     let taken = || {
         let classes = dataset.classes.as_ref().map(Classes::count);
@@ -155,8 +156,8 @@ fn of_series(dataset: &Dataset, options: &FitOptions) -> bool {
     series::asked(options) || options.method == "auto" && possible() && taken()
 }
 
-/// Rows that candidates are judged by: as many as keep the choice to a part of the operations of the training, by the counts of
-/// [`choice`].
+/// Returns the number of rows that candidates are judged by: as many as keep the choice to a part
+/// of the operations of the training, by the counts of [`choice`].
 fn rows(dataset: &Dataset, options: &FitOptions) -> usize {
     let n = dataset.source.rows();
     if of_series(dataset, options) {
@@ -210,8 +211,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// All candidates that could be had, the usual kernel first; none where even that is not to be had. Every change is tried
-    /// on the best so far, from its values.
+    /// Returns all candidates that could be had, the usual kernel first; none where even that is
+    /// not to be had. Every change is tried on the best so far, from its values.
     fn judged(mut self) -> Result<Option<Vec<Judged>>> {
         // holidays have their own term
         let d = self.sample.source.inputs() - inputs_of_holidays(&self.sample.columns).len();
@@ -276,8 +277,9 @@ impl Search<'_> {
         Ok(Some(all))
     }
 
-    /// Whether a change is worth its trial. A period has many states in a series, and is tried where its fundamental wave, which has
-    /// two, explains something; that is a candidate, too.
+    /// Returns whether a change is worth its trial. A period has many states in a series, and is
+    /// tried where its fundamental wave, which has two, explains something; that is a candidate,
+    /// too.
     fn worth(&mut self, best: &Judged, change: Change, all: &mut Vec<Judged>) -> Result<bool> {
         if self.usual != USUAL_OF_SERIES || !matches!(change, Change::Plus(Term::Periodic)) {
             return Ok(true);
@@ -289,7 +291,7 @@ impl Search<'_> {
         Ok(explains)
     }
 
-    /// A kernel by itself, trained from its own start.
+    /// Returns a kernel by itself, trained from its own start.
     fn plain(&mut self, family: &'static str, pilot: usize) -> Result<Option<Judged>> {
         let seasons = self.seasons.clone();
         let structure =
@@ -301,7 +303,8 @@ impl Search<'_> {
         Ok(score.map(|score| Judged { structure, trial, score }))
     }
 
-    /// A structure beside straight lines, from their values and its own start in what they leave unexplained.
+    /// Returns a structure beside straight lines, from their values and its own start in what they
+    /// leave unexplained.
     fn beside(&mut self, line: &Judged, structure: &Structure) -> Result<Option<Judged>> {
         let structure = structure.with(Change::Plus(Term::Linear));
         let spec = structure.specification();
@@ -315,7 +318,7 @@ impl Search<'_> {
         self.trained(structure, &spec, trial, line.score.score)
     }
 
-    /// A model with this kernel on the rows.
+    /// Returns a model with this kernel on the rows.
     fn trial(&mut self, spec: &str, pilot: usize) -> Result<Option<Trial>> {
         let own = FitOptions {
             kernel: spec.into(),
@@ -339,7 +342,7 @@ impl Search<'_> {
         Ok(trial)
     }
 
-    /// The best so far with a change, trained from its values.
+    /// Returns the best so far with a change, trained from its values.
     fn changed(&mut self, best: &Judged, change: Change, d: usize) -> Result<Option<Judged>> {
         let structure = best.structure.with(change);
         let spec = structure.specification();
@@ -390,7 +393,7 @@ impl Search<'_> {
     }
 }
 
-/// The score of a trained trial.
+/// Returns the score of a trained trial.
 fn scored(spec: &str, objective: f64, trial: &Trial) -> KernelScore {
     let (model, rows) = (&trial.model, trial.rows().x.nrows());
     let evidence = objective - model.assumed_log_prior();
@@ -401,7 +404,8 @@ fn scored(spec: &str, objective: f64, trial: &Trial) -> KernelScore {
     KernelScore { kernel: spec.into(), rows, evidence, parameters, score }
 }
 
-/// Hyperparameters of a kernel that rows determine: all but lengthscales that are far beyond where they start.
+/// Returns the number of hyperparameters of a kernel that rows determine: all but lengthscales that
+/// are far beyond where they start.
 fn determined(kernel: &dyn Kernel) -> usize {
     let free = kernel.params().into_iter().filter(|(_, param)| !param.frozen);
     free.map(|(_, param)| match param.role() {
@@ -414,7 +418,7 @@ fn determined(kernel: &dyn Kernel) -> usize {
     .sum()
 }
 
-/// The best candidate, or the usual one, where none is clearly better.
+/// Returns the best candidate, or the usual one, where none is clearly better.
 fn chosen(mut scores: Vec<KernelScore>, rows: usize, usual_name: &str) -> KernelChoice {
     let usual = scores[0].score;
     // those that few rows have left behind come last

@@ -147,14 +147,15 @@ impl Learning<'_> {
         Ok(())
     }
 
-    /// The objective on all rows, with the log priors.
+    /// Returns the objective on all rows, with the log priors.
     pub(super) fn on_all(&self, mut model: Model) -> Result<f64> {
         self.dataset.narrow_mean(&mut model)?;
         let data = self.dataset.trained_by(model.method);
         Ok(model.evaluate(self.engine, &data)?.value + model.log_prior())
     }
 
-    /// The end of a training by minibatches: q at its best in closed form, and a few iterations on all rows.
+    /// Ends a training by minibatches: q at its best in closed form, and a few iterations on all
+    /// rows.
     fn collapse(
         &self,
         model: &mut Model,
@@ -196,7 +197,7 @@ impl Learning<'_> {
         Ok(())
     }
 
-    /// Training on all rows at once, with checkpoints.
+    /// Trains on all rows at once, with checkpoints.
     fn on_all_rows(
         &self,
         model: &mut Model,
@@ -240,7 +241,7 @@ impl Learning<'_> {
         Ok(TrainReport { judged: origin.judged.clone(), ..report })
     }
 
-    /// What comes after training: chains, and what a person should know.
+    /// Does what comes after training: chains, and what a person should know.
     pub(super) fn end(&self, trained: Trained, observer: &mut dyn Observer) -> Result<Fitted> {
         let Trained { model, mut origin, posterior, report, chains } = trained;
         let (posterior, mut report) = match model.method.sampler() {
@@ -272,7 +273,7 @@ impl Learning<'_> {
         Ok(origin.fitted(model, posterior, Some(report)))
     }
 
-    /// The posterior by chains from the hyperparameters found.
+    /// Draws the posterior by chains from the hyperparameters found.
     fn sampled(
         &self,
         sampler: Sampler,
@@ -338,7 +339,7 @@ impl Learning<'_> {
         Ok((posterior, report))
     }
 
-    /// Training by minibatches, with checkpoints.
+    /// Trains by minibatches, with checkpoints.
     fn in_batches(
         &self,
         model: &mut Model,
@@ -377,7 +378,7 @@ impl Learning<'_> {
     }
 }
 
-/// A report whose objectives leave out the priors that nobody asked for.
+/// Returns a report whose objectives leave out the priors that nobody asked for.
 fn without_assumed(mut report: TrainReport, model: &Model) -> TrainReport {
     if !model.params().iter().any(|(_, param)| param.assumed) {
         return report;
@@ -393,7 +394,7 @@ fn without_assumed(mut report: TrainReport, model: &Model) -> TrainReport {
     report
 }
 
-/// That priors were assumed.
+/// Says that priors were assumed.
 fn assumption(paths: &[String]) -> Option<String> {
     (!paths.is_empty()).then(|| {
         format!(

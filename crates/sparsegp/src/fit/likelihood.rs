@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::likelihoods::{self, Likelihood};
 use crate::methods;
 
-/// The likelihood of a specification, or without one what fits the targets: `bernoulli` for two
-/// classes, `softmax` for more, else `gaussian`. A likelihood of classes need not state how many
-/// there are.
+/// Returns the likelihood of a specification, or without one what fits the targets: `bernoulli` for
+/// two classes, `softmax` for more, else `gaussian`. A likelihood of classes need not state how
+/// many there are.
 ///
 /// # Errors
 /// As for [`likelihoods::parse`].
@@ -23,8 +23,8 @@ pub fn likelihood(spec: Option<&str>, classes: Option<usize>) -> Result<Box<dyn 
     }
 }
 
-/// The same for a method by its name: one that needs local variables has `bernoulli(link=logit)` for two
-/// classes by default, and `logistic-softmax` for more.
+/// Returns the same for a method by its name: one that needs local variables has
+/// `bernoulli(link=logit)` for two classes by default, and `logistic-softmax` for more.
 ///
 /// # Errors
 /// As for [`likelihoods::parse`] and [`methods::find`].
@@ -41,7 +41,7 @@ pub fn likelihood_for(
     }
 }
 
-/// A specification with the number of classes added.
+/// Returns a specification with the number of classes added.
 fn with_classes(spec: &str, classes: usize) -> String {
     // JSON, as Python writes it
     if let Ok(serde_json::Value::Object(mut all)) = serde_json::from_str(spec) {

@@ -68,7 +68,8 @@ pub(super) fn obstacle(dataset: &Dataset) -> Option<&'static str> {
     }
 }
 
-/// Whether values were given that are of the inputs as they are: of the kernel, the mean function or inducing points.
+/// Returns whether values were given that are of the inputs as they are: of the kernel, the mean
+/// function or inducing points.
 fn has_values(dataset: &Dataset, options: &FitOptions) -> bool {
     let deep =
         methods::find(&options.method).is_ok_and(|entry| entry.method.architecture().is_some());
@@ -144,7 +145,7 @@ pub(super) fn resolved(
     }
 }
 
-/// The inputs whose logarithms make the evidence larger, one after the other.
+/// Returns the inputs whose logarithms make the evidence larger, one after the other.
 fn better(
     dataset: &Dataset,
     sample: &Dataset,
@@ -176,7 +177,8 @@ fn place(dataset: &Dataset, name: &str) -> Result<usize> {
     })
 }
 
-/// The unit of the logarithm of each of these inputs, by all rows; none for one that has none.
+/// Returns the unit of the logarithm of each of these inputs, by all rows; none for one that has
+/// none.
 fn units(dataset: &Dataset, inputs: &[usize]) -> Result<Vec<Option<f64>>> {
     let rows = sample_rows(&*dataset.source, 1 << 14, 0)?;
     let mut all = vec![None; dataset.input_names.len()];
@@ -192,7 +194,7 @@ fn units(dataset: &Dataset, inputs: &[usize]) -> Result<Vec<Option<f64>>> {
     Ok(all)
 }
 
-/// The smallest value of an input.
+/// Returns the smallest value of an input.
 fn least(dataset: &Dataset, q: usize) -> Result<f64> {
     let mut least = f64::INFINITY;
     dataset.source.for_each_chunk(1 << 14, &mut |rows| {

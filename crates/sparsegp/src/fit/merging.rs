@@ -19,9 +19,10 @@ pub struct Purpose<'a> {
 }
 
 impl Dataset {
-    /// From a table in memory, to be learnt in this way: where the method counts weights, rows that are equal in
-    /// everything are made one of their weights' sum ([`Loaded::merged`]). The objective is the same, scales are those
-    /// of all rows, and [`Dataset::rows`] counts them all.
+    /// Creates a data set from a table in memory, to be learnt in this way: where the method counts
+    /// weights, rows that are equal in everything are made one of their weights' sum
+    /// ([`Loaded::merged`]). The objective is the same, scales are those of all rows, and
+    /// [`Dataset::rows`] counts them all.
     ///
     /// # Errors
     /// As for [`Dataset::from_loaded`]; an unknown method.

@@ -36,28 +36,29 @@ pub(super) const NAMES: [(&str, &str); 2] = [
     ),
 ];
 
-/// The name of a precision.
+/// Returns the name of a precision.
 pub(super) fn name(precision: Precision) -> &'static str {
     NAMES[usize::from(precision == Precision::Single)].0
 }
 
-/// Whether q is kept with an inverse by products, whose steps have their own guard.
+/// Returns whether q is kept with an inverse by products, whose steps have their own guard.
 fn relaxed(method: &dyn Method) -> bool {
     method.with_q().is_some_and(|q| q.keeps == Keeps::Relaxed)
 }
 
-/// The precision of the products of a q that is kept with an inverse by products.
+/// Returns the precision of the products of a q that is kept with an inverse by products.
 fn of_products(options: &FitOptions) -> Precision {
     options.batches.as_ref().map_or(Precision::Double, |own| own.training.following.solver.products)
 }
 
-/// Whether a method has sums over rows that mixed precision speeds up.
+/// Returns whether a method has sums over rows that mixed precision speeds up.
 fn takes(method: &dyn Method, options: &FitOptions) -> bool {
     let way = Way { full_batch: options.batches.is_none(), ..Way::default() };
     traits_of(method, way).has(Trait::RowProducts)
 }
 
-/// The options with what mixed precision means for the method, or for the checkpoint that is resumed.
+/// Returns the options with what mixed precision means for the method, or for the checkpoint that
+/// is resumed.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a method, or rows, without such sums.
@@ -95,7 +96,7 @@ pub(super) fn resolved<'a>(
     Ok(Cow::Owned(own))
 }
 
-/// Which free numbers are hyperparameters.
+/// Returns which free numbers are hyperparameters.
 fn which<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> Vec<bool> {
     let mut counts = Vec::new();
     visit(&mut |_, own| {
@@ -154,7 +155,7 @@ impl Apart {
         })
     }
 
-    /// The same of a model whose bound is a sum over these rows.
+    /// Creates the same of a model whose bound is a sum over these rows.
     fn of_model(model: &Model, engine: &dyn Engine, rows: &dyn Source) -> Result<Self> {
         Self::of(rows.rows(), &which(|v| model.visit(v)), |precision| {
             let mixed = Mixed(engine);
@@ -164,7 +165,7 @@ impl Apart {
         })
     }
 
-    /// The same of layers, along the same samples of hidden ones.
+    /// Creates the same of layers, along the same samples of hidden ones.
     pub(super) fn of_layers(layers: &Deep, samples: usize, rows: &InMemory) -> Result<Self> {
         let count = rows.rows();
         let batch = Batch { rows: rows.all(), population: count as f64, samples };
@@ -181,7 +182,7 @@ impl Apart {
         })
     }
 
-    /// Why that is too much, if it is.
+    /// Returns why that is too much, if it is.
     fn too_much(self) -> Option<String> {
         let Self { rows, bound, slope, steepest, .. } = self;
         // not fine where one is NaN
@@ -199,7 +200,7 @@ impl Apart {
 /// Most rows at which predictions are compared in both precisions.
 const COMPARED: usize = 400;
 
-/// So many rows at equal distances, or all if they are fewer.
+/// Returns so many rows at equal distances, or all if they are fewer.
 fn spread(x: MatRef<'_, f64>, count: usize) -> Mat<f64> {
     let (n, d) = (x.nrows(), x.ncols());
     let count = count.min(n);
@@ -252,7 +253,8 @@ impl Fitted {
 
 /// A training that goes in either precision.
 pub(super) trait InEither {
-    /// What mixed precision changes of some rows, or of others where the training has `ended`.
+    /// Returns what mixed precision changes of some rows, or of others where the training has
+    /// `ended`.
     fn apart(&mut self, ended: bool) -> Result<Apart>;
     /// Trains in a precision, from where it is. `before` are the iterations of a part before, which a checkpoint that is there
     /// is of: its end is found again from it.
@@ -264,7 +266,7 @@ pub(super) trait InEither {
     ) -> Result<TrainReport>;
     /// Says something.
     fn warn(&mut self, text: String);
-    /// The objective at the end, in double precision, where it is known or can be.
+    /// Returns the objective at the end, in double precision, where it is known or can be.
     fn objective(&mut self, apart: Apart, report: &TrainReport) -> Result<f64>;
 }
 
@@ -310,7 +312,7 @@ struct OneLayer<'a> {
 }
 
 impl OneLayer<'_> {
-    /// Whether what is in memory is compared as a whole, as for collapsed bounds.
+    /// Returns whether what is in memory is compared as a whole, as for collapsed bounds.
     fn whole(&self) -> bool {
         self.learning.dataset.source.sharded().is_none() && !self.model.method.has_q()
     }

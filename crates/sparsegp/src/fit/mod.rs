@@ -198,7 +198,7 @@ pub struct BatchOptions {
 }
 
 impl BatchOptions {
-    /// What a method trains with unless set otherwise: for `rsvgp` its paper's recipe
+    /// Returns what a method trains with unless set otherwise: for `rsvgp` its paper's recipe
     /// ([`StochasticOptions::inverse_free`]), else [`BatchOptions::default`].
     pub fn of(method: &dyn Method) -> Self {
         if method.architecture().is_some() {
@@ -332,7 +332,7 @@ pub fn fit(
     })
 }
 
-/// The best of all starts.
+/// Returns the best of all starts.
 fn best_start(
     dataset: &Dataset,
     options: &FitOptions,
@@ -383,7 +383,7 @@ fn best_start(
     learning.end(trained, observer)
 }
 
-/// The options of a start: each has its own checkpoint.
+/// Returns the options of a start: each has its own checkpoint.
 fn of_start(options: &FitOptions, restart: usize) -> FitOptions {
     let mut own = options.clone();
     if let (Some(path), true) = (&mut own.checkpoint, restart > 0) {

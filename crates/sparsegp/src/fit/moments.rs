@@ -6,9 +6,10 @@ use crate::linalg::column;
 /// Rounds of weighing rows by a variance that they then give.
 const ROUNDS: usize = 20;
 
-/// Mean and variance of every target column, leaving out what is missing. Rows count by their weights and, where their noise
-/// variances eᵢ are known, by how much these leave of them: m = Σωy/Σω and v = Σω²((y − m)² − e)/Σω² with ω = w/(v + e), which
-/// is what the method of moments makes of N(m, v + eᵢ) (Paule & Mandel 1982).
+/// Returns the mean and variance of every target column, leaving out what is missing. Rows count by
+/// their weights and, where their noise variances eᵢ are known, by how much these leave of them:
+/// m = Σωy/Σω and v = Σω²((y − m)² − e)/Σω² with ω = w/(v + e), which is what the method of moments
+/// makes of N(m, v + eᵢ) (Paule & Mandel 1982).
 pub(super) fn moments(sample: &InMemory, known_noise: bool) -> Vec<(f64, f64)> {
     let weight = |i: usize| sample.weights.get(i).copied().unwrap_or(1.0);
     let noise = |i: usize| match known_noise {
@@ -39,7 +40,7 @@ pub(super) fn moments(sample: &InMemory, known_noise: bool) -> Vec<(f64, f64)> {
     (0..sample.y.ncols()).map(|j| of(column(sample.y.as_ref(), j))).collect()
 }
 
-/// Mean variance of the columns; 1 where there is none.
+/// Returns the mean variance of the columns; 1 where there is none.
 pub(super) fn spread(moments: &[(f64, f64)]) -> f64 {
     let total: f64 = moments.iter().map(|(_, variance)| variance).sum();
     let variance = total / moments.len() as f64;

@@ -90,7 +90,7 @@ pub(super) fn search(x: &Mat<f64>, spreads: &[f64], slopes: &[f64]) -> Vec<Alike
     found
 }
 
-/// Sums of all bins up to each.
+/// Returns the sums of all bins up to each.
 fn accumulated(bins: &[Sums; BINS]) -> impl Iterator<Item = (i32, Sums)> {
     let mut total = Sums::default();
     bins.iter().enumerate().map(move |(steps, sums)| {
@@ -99,12 +99,12 @@ fn accumulated(bins: &[Sums; BINS]) -> impl Iterator<Item = (i32, Sums)> {
     })
 }
 
-/// The clearest of some.
+/// Returns the clearest of some.
 fn clearest(all: impl Iterator<Item = Alike>) -> Option<Alike> {
     all.max_by(|a, b| a.clear.total_cmp(&b.clear))
 }
 
-/// The clearest distance along one input.
+/// Returns the clearest distance along one input.
 fn along(values: &[f64], g: &[f64], input: usize) -> Option<Alike> {
     let n = g.len();
     let mut order: Vec<usize> = (0..n).collect();
@@ -151,7 +151,8 @@ fn along(values: &[f64], g: &[f64], input: usize) -> Option<Alike> {
     )
 }
 
-/// The clearest distance over all inputs, each in units of its spread, as a lengthscale of each.
+/// Returns the clearest distance over all inputs, each in units of its spread, as a lengthscale of
+/// each.
 fn together(x: &Mat<f64>, spreads: &[f64], g: &[f64]) -> Option<Alike> {
     let n = g.len();
     let picked = match n > PAIRED {
@@ -213,8 +214,8 @@ fn slopes_by(likelihood: &dyn Likelihood, mean: &Mat<f64>, rows: &InMemory) -> M
     slopes
 }
 
-/// Where the slopes at latent means `mean` are alike by at least `least` standard deviations, for any latent function; the
-/// clearest first, and of every input only the clearest.
+/// Returns where the slopes at latent means `mean` are alike by at least `least` standard
+/// deviations, for any latent function; the clearest first, and of every input only the clearest.
 pub(super) fn clear(
     likelihood: &dyn Likelihood,
     mean: &Mat<f64>,

@@ -31,7 +31,7 @@ pub struct InputDeviations {
 }
 
 impl InputDeviations {
-    /// The same for every input, N×D, 0 where there are none.
+    /// Returns the same for every input, N×D, 0 where there are none.
     fn of_all(&self, inputs: usize) -> Mat<f64> {
         let mut all: Mat<f64> = Mat::zeros(self.values.nrows(), inputs);
         for (at, q) in self.of.iter().enumerate() {
@@ -84,7 +84,7 @@ fn check_deviations(values: MatRef<f64>, names: &[String]) -> Result<()> {
 /// Inducing points unless a number is given: ψ₂ is an M×M matrix of every row.
 const POINTS: usize = 100;
 
-/// The bound by its name.
+/// Returns the bound by its name.
 fn term(options: &FitOptions) -> Result<&'static dyn Term> {
     let name = match options.method.as_str() {
         "auto" => "titsias2025",
@@ -190,7 +190,7 @@ pub(super) fn fit(
     run.with_input_deviations(&deviations.of, &deviations.names)
 }
 
-/// The posterior of a model whose inputs have been found, and what its numerics had to do.
+/// Returns the posterior of a model whose inputs have been found, and what its numerics had to do.
 fn conditioned(
     own: &NoisyInputs,
     targets: &Targets,
@@ -290,7 +290,7 @@ fn copy(from: &NoisyInputs, to: &mut Model) {
 }
 
 impl Fitted {
-    /// Names of the inputs, without the columns of their standard deviations.
+    /// Returns the names of the inputs, without the columns of their standard deviations.
     pub fn measured_names(&self) -> &[String] {
         &self.input_names[..self.measured()]
     }
@@ -299,7 +299,7 @@ impl Fitted {
         self.input_names.len() - self.input_deviations.len()
     }
 
-    /// Rows as the model sees them.
+    /// Returns rows as the model sees them.
     ///
     /// # Errors
     /// [`Error::Shape`] for another number of columns, [`Error::Invalid`] for a standard deviation that is none.
@@ -364,7 +364,7 @@ impl Fitted {
         self
     }
 
-    /// Inputs with the columns of their standard deviations.
+    /// Returns inputs with the columns of their standard deviations.
     pub fn deviation_columns(&self) -> Vec<(String, String)> {
         let names = self.input_names[self.measured()..].iter();
         let both = self.input_deviations.iter().zip(names);
@@ -384,7 +384,7 @@ impl Fitted {
     }
 }
 
-/// The places of inputs, by the names of columns of numbers or dates.
+/// Returns the places of inputs, by the names of columns of numbers or dates.
 fn positions(
     inputs: &[String],
     columns: &[InputColumn],

@@ -56,7 +56,7 @@ pub(super) fn take(model: &mut Model, found: &[f64], x: MatRef<f64>) {
     cap_lengthscales(model, x);
 }
 
-/// Largest less smallest value of a column.
+/// Returns the largest less smallest value of a column.
 pub(super) fn span(x: MatRef<f64>, q: usize) -> f64 {
     let values = column(x, q).iter();
     let (least, most) =
@@ -64,7 +64,7 @@ pub(super) fn span(x: MatRef<f64>, q: usize) -> f64 {
     most - least
 }
 
-/// Whether the noise is Gaussian and neither given nor frozen.
+/// Returns whether the noise is Gaussian and neither given nor frozen.
 pub(super) fn free_noise(model: &Model) -> bool {
     model.likelihood.as_gaussian().is_some_and(|g| !g.variance.given && !g.variance.frozen)
 }

@@ -64,7 +64,7 @@ pub(super) fn remarks(columns: &[InputColumn], statistics: &Statistics) -> Vec<S
     remarks
 }
 
-/// The only columns with names of latitudes and longitudes, if values are some that vary.
+/// Returns the only columns with names of latitudes and longitudes, if values are some that vary.
 fn look_alike<'a>(
     columns: &'a [InputColumn],
     statistics: &Statistics,

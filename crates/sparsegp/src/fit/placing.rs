@@ -15,7 +15,7 @@ use crate::methods::Method;
 use crate::model::{Model, inducing_param};
 use crate::train::{Event, Judged, Observer};
 
-/// Whether a path is one of inducing points or q, or the group of them.
+/// Returns whether a path is one of inducing points or q, or the group of them.
 pub(super) fn of_points(path: &str) -> bool {
     let within = |group: &str| {
         path.strip_prefix(group).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -96,7 +96,7 @@ impl Placing<'_> {
         Ok((ready.swap_remove(best).1, direct))
     }
 
-    /// Points that there can be.
+    /// Returns how many points there can be.
     fn most(&self) -> usize {
         if self.other_domain { usize::MAX } else { self.dataset.source.rows() }
     }
@@ -118,7 +118,7 @@ impl Placing<'_> {
         }))
     }
 
-    /// What a pilot finds, where one is worth its time.
+    /// Returns what a pilot finds, where one is worth its time.
     fn flown(
         &self,
         model: &Model,
@@ -148,7 +148,7 @@ impl Placing<'_> {
         Ok(Vec::new())
     }
 
-    /// A start with its points and q, and what there is to say of them.
+    /// Returns a start with its points and q, and what there is to say of them.
     fn with_points(&self, mut own: Model, flown: bool) -> Result<(Model, Option<String>)> {
         let (options, sample) = (self.options, self.sample);
         let selected = select_inducing(&own, sample, self.wanted.min(self.most()), options)?;

@@ -64,16 +64,16 @@ impl Fitted {
         })
     }
 
-    /// Further numbers on the model's scale.
+    /// Returns the further numbers on the model's scale.
     fn scaled_extra(&self, extra: &[f64]) -> Vec<f64> {
         let mut scaled = extra.to_vec();
         self.scaler.scale_extra(&mut scaled);
         scaled
     }
 
-    /// Predictive means and variances from inputs B×D, in the data's own units; on all threads. Of
-    /// observations they are B×P. Of latent functions they are B×L, and where a target column has
-    /// several latent functions they are on the model's scale.
+    /// Returns the predictive means and variances from inputs B×D, in the data's own units; on all
+    /// threads. Of observations they are B×P. Of latent functions they are B×L, and where a target
+    /// column has several latent functions they are on the model's scale.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
@@ -81,8 +81,8 @@ impl Fitted {
         self.predict_with(x, &[], of)
     }
 
-    /// [`Fitted::predict`] with the further number of every row (exposure, trials, known noise
-    /// variance).
+    /// Returns [`Fitted::predict`] with the further number of every row (exposure, trials, known
+    /// noise variance).
     ///
     /// # Errors
     /// [`Error::Shape`] if numbers of rows or columns differ.
@@ -102,7 +102,8 @@ impl Fitted {
         self.moments_of(x.nrows(), parts, of)
     }
 
-    /// Means and variances of parts of the rows as those of all, in the data's units where there are some.
+    /// Returns the means and variances of parts of the rows as those of all, in the data's units
+    /// where there are some.
     pub(super) fn moments_of(
         &self,
         rows: usize,
@@ -118,18 +119,19 @@ impl Fitted {
         Ok((mean, spread))
     }
 
-    /// Number of columns of predictions.
+    /// Returns the number of columns of predictions.
     pub(super) fn columns(&self, of: Of) -> usize {
         if of == Of::Observations { self.target_names.len() } else { self.posterior.latents() }
     }
 
-    /// Whether they are in the data's units: several latent functions of a target are on the model's scale.
+    /// Returns whether they are in the data's units: several latent functions of a target are on
+    /// the model's scale.
     pub(super) fn own_units(&self, of: Of) -> bool {
         of == Of::Observations || self.model.likelihood.latents() == 1
     }
 
-    /// Only predictive means, B×P, of latent functions or of observations, which are the same here,
-    /// in the data's own units: much cheaper than [`Fitted::predict`].
+    /// Returns only predictive means, B×P, of latent functions or of observations, which are the
+    /// same here, in the data's own units: much cheaper than [`Fitted::predict`].
     ///
     /// # Errors
     /// [`Error::Invalid`] unless [`Likelihood::standardises`]: with other noise the mean of observations
@@ -148,9 +150,10 @@ impl Fitted {
         Ok(mean)
     }
 
-    /// Slopes of means and variances of the latent functions in the inputs ([`Posterior::predict_gradients`]),
-    /// B×D each, in the data's own units, those of the functions of targets that are transformed; where a target column has
-    /// several latent functions, these are on the model's scale.
+    /// Returns the slopes of means and variances of the latent functions in the inputs
+    /// ([`Posterior::predict_gradients`]), B×D each, in the data's own units, those of the
+    /// functions of targets that are transformed; where a target column has several latent
+    /// functions, these are on the model's scale.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
@@ -174,9 +177,9 @@ impl Fitted {
         })
     }
 
-    /// Predictive means, B×P, with the covariance of the rows for every target column, B×B each, in the
-    /// data's own units. Observations have their noise on the diagonal. O(B²M). `extra` as for
-    /// [`Fitted::predict_with`].
+    /// Returns the predictive means, B×P, with the covariance of the rows for every target column,
+    /// B×B each, in the data's own units. Observations have their noise on the diagonal. O(B²M).
+    /// `extra` as for [`Fitted::predict_with`].
     ///
     /// # Errors
     /// [`Error::Invalid`] unless [`Likelihood::standardises`]; [`Error::Shape`] if numbers of rows or
@@ -210,7 +213,8 @@ impl Fitted {
         Ok((mean, covariances))
     }
 
-    /// Number of latent functions of a target whose first is the mean of the observations.
+    /// Returns the number of latent functions of a target whose first is the mean of the
+    /// observations.
     fn of_location(&self, otherwise: &str) -> Result<usize> {
         let likelihood = &self.model.likelihood;
         if likelihood.standardises() {
@@ -219,7 +223,7 @@ impl Fitted {
         Err(Error::Invalid(format!("the likelihood is `{}`: {otherwise}", likelihood.name())))
     }
 
-    /// Probabilities of the classes, B×C, from inputs B×D in the data's own units.
+    /// Returns the probabilities of the classes, B×C, from inputs B×D in the data's own units.
     ///
     /// # Errors
     /// [`Error::Invalid`] if targets are not classes, [`Error::Shape`] if the number of columns
@@ -250,8 +254,9 @@ impl Fitted {
         Ok(draws)
     }
 
-    /// Means of the latent functions given every draw of a sampled posterior ([`Posterior::predict_f_of_draws`]) at inputs B×D, B×L
-    /// each: in the data's units, or on the model's scale where a target column has several latent functions.
+    /// Returns the means of the latent functions given every draw of a sampled posterior
+    /// ([`Posterior::predict_f_of_draws`]) at inputs B×D, B×L each: in the data's units, or on the
+    /// model's scale where a target column has several latent functions.
     ///
     /// # Errors
     /// As for it.
@@ -274,8 +279,9 @@ impl Fitted {
         self.posterior.sample_functions(samples, waves, &mut rng)
     }
 
-    /// Values of such functions at inputs B×D, B×L each: in the data's own units, or on the model's scale where a
-    /// target column has several latent functions. O(waves + M) per value.
+    /// Returns the values of such functions at inputs B×D, B×L each: in the data's own units, or on
+    /// the model's scale where a target column has several latent functions. O(waves + M) per
+    /// value.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.
@@ -291,7 +297,7 @@ impl Fitted {
         Ok(all)
     }
 
-    /// Their values on the model's scale.
+    /// Returns their values on the model's scale.
     pub(super) fn scaled_functions(
         &self,
         functions: &Functions,
@@ -305,7 +311,8 @@ impl Fitted {
         Ok((0..functions.len()).map(one).collect())
     }
 
-    /// [`Fitted::sample_y`] by drawn functions, for many rows: O(B(waves + M)) instead of O(B³).
+    /// Draws as [`Fitted::sample_y`] does, by drawn functions, for many rows: O(B(waves + M))
+    /// instead of O(B³).
     ///
     /// # Errors
     /// As for [`Fitted::sample_functions`]; [`Error::Shape`] if numbers of rows or columns differ.
@@ -326,8 +333,8 @@ impl Fitted {
         Ok(draws)
     }
 
-    /// log p(yᵢ | data) of every row of targets B×P, in the data's own units, summed over the target
-    /// columns; NaN targets are left out. `extra` as for [`Fitted::predict_with`].
+    /// Returns log p(yᵢ | data) of every row of targets B×P, in the data's own units, summed over
+    /// the target columns; NaN targets are left out. `extra` as for [`Fitted::predict_with`].
     ///
     /// # Errors
     /// [`Error::Shape`] if numbers of rows or columns differ.
@@ -350,7 +357,7 @@ impl Fitted {
         Ok(density)
     }
 
-    /// Targets of as many rows on the model's scale.
+    /// Returns the targets of as many rows on the model's scale.
     pub(super) fn scaled_targets(
         &self,
         x: MatRef<'_, f64>,
@@ -368,9 +375,9 @@ impl Fitted {
         Ok(scaled)
     }
 
-    /// Scores of the predictions for these blocks (in the data's own units, see
-    /// [`crate::data::Selected::blocks`] without a scaler) against the trivial model of the training
-    /// targets.
+    /// Returns the scores of the predictions for these blocks (in the data's own units, see
+    /// [`crate::data::Selected::blocks`] without a scaler) against the trivial model of the
+    /// training targets.
     ///
     /// # Errors
     /// What the blocks give; what [`Metrics::add`] refuses.
@@ -384,7 +391,8 @@ impl Fitted {
         Ok(metrics)
     }
 
-    /// Inducing points in the data's units, M×D; none for exact inference. Of a deep model those of the first layer.
+    /// Returns the inducing points in the data's units, M×D; none for exact inference. Of a deep
+    /// model those of the first layer.
     ///
     /// # Errors
     /// None that a fitted model can cause.
@@ -400,7 +408,7 @@ impl Fitted {
         Ok(Some(z))
     }
 
-    /// Every parameter with its value on the model's scale and in the data's units.
+    /// Returns every parameter with its value on the model's scale and in the data's units.
     pub fn parameters(&self) -> Vec<ParameterRow> {
         let y_scale = self.scaler.first_scale();
         let mut scales = self.scaler.y_scale.iter().enumerate();

@@ -38,7 +38,7 @@ pub struct QualityOptions {
 }
 
 impl Default for QualityOptions {
-    /// A hundredth of the noise: the bound of 2009 then loses 0.005 nats per row.
+    /// Sets a hundredth of the noise: the bound of 2009 then loses 0.005 nats per row.
     fn default() -> Self {
         Self { fraction: 0.01, rows: 10_000, most: 1000, seed: 0 }
     }
@@ -54,7 +54,7 @@ pub struct Quality {
 }
 
 impl Quality {
-    /// For machines, with [`Explained::trace_residual`] and [`Gap::width`].
+    /// Returns it for machines, with [`Explained::trace_residual`] and [`Gap::width`].
     pub fn to_json(&self) -> serde_json::Value {
         let mut json = serde_json::json!(self);
         for (l, own) in self.processes.iter().enumerate() {
@@ -87,7 +87,7 @@ pub struct Explained {
 }
 
 impl Explained {
-    /// tr(Kff − Q)/tr Kff, between 0 (all is explained) and 1.
+    /// Returns tr(Kff − Q)/tr Kff, between 0 (all is explained) and 1.
     pub fn trace_residual(&self) -> f64 {
         if self.prior_variance > 0.0 { self.unexplained / self.prior_variance } else { 0.0 }
     }
@@ -128,7 +128,8 @@ impl Histogram {
         self.counts[bin.min(last)] += 1;
     }
 
-    /// Rows whose share is above an edge (a power of ten), as a fraction of all; 0 where there are none.
+    /// Returns rows whose share is above an edge (a power of ten), as a fraction of all; 0 where
+    /// there are none.
     pub fn above(&self, edge: f64) -> f64 {
         let from = self.edges.partition_point(|e| *e <= edge * (1.0 + 1e-9)).saturating_sub(1);
         let total: u64 = self.counts.iter().sum();
@@ -163,14 +164,15 @@ pub struct Gap {
 }
 
 impl Gap {
-    /// Most nats that other inducing points can gain at these hyperparameters.
+    /// Returns the most nats that other inducing points can gain at these hyperparameters.
     pub fn width(&self) -> f64 {
         self.upper - self.lower
     }
 }
 
-/// How well the model's inducing points stand for these rows (on the model's scale), at its hyperparameters. O(NM²),
-/// and for the suggestion O(N′M′²) with at most [`QualityOptions::rows`] and [`QualityOptions::most`].
+/// Returns how well the model's inducing points stand for these rows (on the model's scale), at its
+/// hyperparameters. O(NM²), and for the suggestion O(N′M′²) with at most [`QualityOptions::rows`]
+/// and [`QualityOptions::most`].
 ///
 /// # Errors
 /// [`Error::Invalid`] for a model without inducing points, or for options that are not possible; [`Error::Shape`]

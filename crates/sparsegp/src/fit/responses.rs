@@ -51,7 +51,8 @@ impl Fitted {
         drawn.iter().enumerate().map(own).collect()
     }
 
-    /// E[y | f], B×Q, where `latent` (B×L) are values of the latent functions on the model's scale.
+    /// Returns E[y | f], B×Q, where `latent` (B×L) are values of the latent functions on the
+    /// model's scale.
     fn responses(&self, latent: MatRef<'_, f64>, likelihood: &dyn Likelihood) -> Result<Mat<f64>> {
         let k = likelihood.latents();
         let certain = vec![0.0; k];
@@ -102,13 +103,13 @@ impl Fitted {
         }
     }
 
-    /// What a row is taken to have for a further number, in the data's units.
+    /// Returns what a row is taken to have for a further number, in the data's units.
     fn scaler_extra(&self) -> f64 {
         let extra = self.model.likelihood.extra();
         extra.map_or(1.0, |extra| extra.default.unwrap_or(1.0))
     }
 
-    /// The same on the model's scale.
+    /// Returns the same on the model's scale.
     fn plain_extra(&self) -> f64 {
         let mut own = [self.scaler_extra()];
         self.scaler.scale_extra(&mut own);

@@ -40,7 +40,7 @@ const PROMISE: f64 = 0.5;
 
 /// What a training can do here.
 pub(super) trait Climb {
-    /// Latent means at the rows, N×L.
+    /// Returns the latent means at the rows, N×L.
     fn means(&mut self, model: &Model) -> Result<Mat<f64>>;
 
     /// Trains for at most so many iterations and returns the objective; none where the numerics fail.
@@ -139,8 +139,9 @@ pub(super) fn revive(
     Ok(any.then_some((best, most)))
 }
 
-/// Inputs that the model does not use, as if rows were alike up to a spread apart along each: a function of one of them and
-/// others, such as x₁²x₂ of x₁, may have no part that the slopes show.
+/// Returns inputs that the model does not use, as if rows were alike up to a spread apart along
+/// each: a function of one of them and others, such as x₁²x₂ of x₁, may have no part that the
+/// slopes show.
 fn unused(model: &Model, rows: &InMemory) -> Vec<Alike> {
     let mut all = Vec::new();
     for (q, spread) in spreads(rows.x.as_ref()).into_iter().enumerate() {
@@ -162,8 +163,8 @@ fn unused(model: &Model, rows: &InMemory) -> Vec<Alike> {
     all
 }
 
-/// Where the shortest lengthscale of an input that is trained stands among the parameters of a kernel, with its value; `shared` if
-/// one number for several inputs is looked at too.
+/// Returns where the shortest lengthscale of an input that is trained stands among the parameters
+/// of a kernel, with its value; `shared` if one number for several inputs is looked at too.
 fn shortest(kernel: &dyn Kernel, input: usize, shared: bool) -> Option<(usize, usize, f64)> {
     let (units, mut at, mut shortest) = (kernel.units(), 0, None);
     for (index, (_, param)) in kernel.params().into_iter().enumerate() {
@@ -185,7 +186,7 @@ fn shortest(kernel: &dyn Kernel, input: usize, shared: bool) -> Option<(usize, u
     shortest
 }
 
-/// The single inputs one at a time, all of them together, and the common length.
+/// Returns the single inputs one at a time, all of them together, and the common length.
 fn tried(found: &[Alike]) -> Vec<Vec<Alike>> {
     let single: Vec<Alike> = found.iter().filter(|own| own.input.is_some()).copied().collect();
     let mut all: Vec<Vec<Alike>> = single.iter().take(INPUTS).map(|own| vec![*own]).collect();
@@ -196,7 +197,8 @@ fn tried(found: &[Alike]) -> Vec<Vec<Alike>> {
     all
 }
 
-/// The model with the shortest lengthscale of every such input at the length; none if that changes none.
+/// Returns the model with the shortest lengthscale of every such input at the length; none if that
+/// changes none.
 fn shortened(model: &Model, by: &[Alike], rows: &InMemory) -> Option<Model> {
     let spreads = spreads(rows.x.as_ref());
     let (mut own, mut any) = (model.clone(), false);

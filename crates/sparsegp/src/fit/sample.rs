@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::linalg::Mat;
 use crate::rng;
 
-/// A random subset of at most `count` rows, in the order of the data.
+/// Draws a random subset of at most `count` rows, in the order of the data.
 ///
 /// # Errors
 /// What reading the data gives.
@@ -20,7 +20,7 @@ pub fn sample_rows(data: &dyn Source, count: usize, seed: u64) -> Result<InMemor
     rows_at(data, &picked)
 }
 
-/// The rows at these places, which rise.
+/// Returns the rows at these places, which rise.
 ///
 /// # Errors
 /// What reading the data gives.

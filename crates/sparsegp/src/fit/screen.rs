@@ -131,7 +131,7 @@ fn scaled(model: &Model, which: Option<usize>, from: &Values, by: &Factors) -> O
     any.then_some(values)
 }
 
-/// A name for what was tried.
+/// Returns a name for what was tried.
 fn named(by: f64) -> String {
     match by == 1.0 {
         true => "spreads of the inputs".into(),
@@ -139,7 +139,7 @@ fn named(by: f64) -> String {
     }
 }
 
-/// Rows that starts are judged by, if there are so many.
+/// Returns the number of rows that starts are judged by, if there are so many.
 pub(super) fn rows_of_trials(model: &Model, options: &FitOptions) -> usize {
     if model.method.is_of_series() {
         return series::of_starts(model);
@@ -148,7 +148,7 @@ pub(super) fn rows_of_trials(model: &Model, options: &FitOptions) -> usize {
     options.pilot.min(most)
 }
 
-/// Where rows are clearly alike, the clearest first, beside the mean function.
+/// Returns where rows are clearly alike, the clearest first, beside the mean function.
 fn alike(model: &Model, sample: &InMemory) -> Vec<Alike> {
     if model.likelihood.mixing().is_some() {
         return Vec::new();
@@ -160,7 +160,8 @@ fn alike(model: &Model, sample: &InMemory) -> Vec<Alike> {
     found
 }
 
-/// Factors that make the lengthscales of single inputs those at which rows are alike, where these are shorter.
+/// Returns factors that make the lengthscales of single inputs those at which rows are alike, where
+/// these are shorter.
 fn along(alike: &[&Alike], spreads: &[f64]) -> Factors {
     let root = (spreads.len() as f64).sqrt();
     let mut by = Factors::all(spreads.len(), 1.0);
@@ -203,7 +204,7 @@ impl Screen<'_> {
         Ok(())
     }
 
-    /// The best so far if it is clearly better than the plain start, else that.
+    /// Returns the best so far if it is clearly better than the plain start, else that.
     fn best(&self) -> Values {
         let most = self.all.iter().max_by(|a, b| a.objective.total_cmp(&b.objective));
         match (self.all.first(), most) {
@@ -315,7 +316,8 @@ impl Screen<'_> {
     }
 }
 
-/// The median distance of a row of a trial to the nearest other, over all inputs in units of their spreads.
+/// Returns the median distance of a row of a trial to the nearest other, over all inputs in units
+/// of their spreads.
 fn nearest(trial: &Trial, spreads: &[f64]) -> f64 {
     let x = trial.rows().x.as_ref();
     let n = x.nrows().min(SCREENED);
@@ -336,8 +338,8 @@ fn nearest(trial: &Trial, spreads: &[f64]) -> f64 {
     if median.is_finite() { median } else { 0.0 }
 }
 
-/// The best of the first starts: sets those of the model, and returns the trial of the winner where its training
-/// stopped. None where there is nothing to judge by.
+/// Finds the best of the first starts: sets those of the model, and returns the trial of the winner
+/// where its training stopped. None where there is nothing to judge by.
 pub(super) fn screen(
     model: &mut Model,
     sample: &InMemory,
@@ -388,7 +390,7 @@ pub(super) fn screen(
     Ok(Some((winner.trial, verdict)))
 }
 
-/// The plain start unless another is clearly better, and no constant.
+/// Returns the plain start unless another is clearly better, and no constant.
 fn chosen(screen: &Screen<'_>) -> Result<Option<usize>> {
     let best = (0..screen.all.len())
         .max_by(|a, b| screen.all[*a].objective.total_cmp(&screen.all[*b].objective));
@@ -407,7 +409,8 @@ fn chosen(screen: &Screen<'_>) -> Result<Option<usize>> {
     }))
 }
 
-/// The same model from shorter lengthscales, where mixed latent functions leave only the sparse objective to judge by.
+/// Returns the same model from shorter lengthscales, where mixed latent functions leave only the
+/// sparse objective to judge by.
 pub(super) fn shorter(model: &Model) -> Vec<(String, Model, bool)> {
     if model.likelihood.mixing().is_none() {
         return Vec::new();

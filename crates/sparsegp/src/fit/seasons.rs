@@ -15,13 +15,13 @@ struct Season<'a> {
     length: f64,
 }
 
-/// Without tables no input is a date.
+/// Returns none: without tables no input is a date.
 #[cfg(not(feature = "tables"))]
 fn days_of(_: &str) -> Option<f64> {
     None
 }
 
-/// The inputs that hold dates.
+/// Returns the inputs that hold dates.
 fn dates(dataset: &Dataset) -> Vec<usize> {
     let of_date = |name: &String| {
         dataset.columns.iter().any(|own| own.name == *name && own.encoding.is_date())
@@ -120,7 +120,7 @@ fn all<'a>(dataset: &Dataset, options: &'a FitOptions) -> Result<Vec<Season<'a>>
     }
 }
 
-/// The term of the effects of holidays, which have one variance; empty without holidays.
+/// Returns the term of the effects of holidays, which have one variance; empty without holidays.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a deep method.
@@ -144,8 +144,8 @@ fn of_holidays(dataset: &Dataset, options: &FitOptions) -> Result<String> {
     Ok(format!(" + linear(active_dims=[{}])", places.join(",")))
 }
 
-/// The terms that are known beforehand: ` + periodic(…)` for each season of the options, and one for the holidays of the columns;
-/// empty without either.
+/// Returns the terms that are known beforehand: ` + periodic(…)` for each season of the options,
+/// and one for the holidays of the columns; empty without either.
 ///
 /// # Errors
 /// [`Error::Invalid`] that names a season which cannot be read, or whose input is not known or is learnt from by its logarithm;
@@ -169,7 +169,7 @@ pub(super) fn terms(dataset: &Dataset, options: &FitOptions) -> Result<String> {
     Ok(seasons + &of_holidays(dataset, options)?)
 }
 
-/// The options with these terms in their kernel, which is given.
+/// Returns the options with these terms in their kernel, which is given.
 ///
 /// # Errors
 /// As for [`terms`]; [`Error::Spec`] for a kernel that cannot be read.

@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::rng;
 use std::collections::BTreeMap;
 
-/// Inducing points as the options say, chosen from these rows.
+/// Selects inducing points as the options say, chosen from these rows.
 pub(super) fn select_inducing(
     model: &Model,
     rows: &InMemory,
@@ -48,8 +48,9 @@ pub(super) fn select_inducing(
     options.selection.choose(x, count, options.seed, Some(prior))
 }
 
-/// Whether inducing variables are of another domain than the inputs, such as patches of images: where clusters or random ones
-/// are asked for, the kernel knows some, and the method does not look for points among its rows.
+/// Returns whether inducing variables are of another domain than the inputs, such as patches of
+/// images: where clusters or random ones are asked for, the kernel knows some, and the method does
+/// not look for points among its rows.
 pub(super) fn takes_interdomain(model: &Model, options: &FitOptions) -> bool {
     matches!(options.selection, Selection::KMeans | Selection::Random)
         && !model.method.keeps_rows()
@@ -62,7 +63,7 @@ const CANDIDATES: usize = 30;
 /// Most of them.
 const MOST_CANDIDATES: usize = 10_000;
 
-/// Such variables, distinct and random or centres of clusters of these.
+/// Selects such variables, distinct and random or centres of clusters of these.
 fn interdomain(
     kernel: &dyn Kernel,
     x: MatRef<f64>,
@@ -77,7 +78,7 @@ fn interdomain(
     options.selection.choose(all.as_ref(), count.min(all.nrows()), options.seed, None)
 }
 
-/// y − m(x), N×P, where the noise is Gaussian and the same in all rows.
+/// Returns y − m(x), N×P, where the noise is Gaussian and the same in all rows.
 fn residuals(model: &Model, rows: &InMemory) -> Option<Mat<f64>> {
     let known = (0..rows.y.ncols()).all(|p| !rows.y.col_as_slice(p).iter().any(|y| y.is_nan()));
     if model.likelihood.as_gaussian().is_none() || !rows.is_plain() || !known {
@@ -92,8 +93,9 @@ fn residuals(model: &Model, rows: &InMemory) -> Option<Mat<f64>> {
     Some(residuals)
 }
 
-/// Centres of clusters, or nodes of grids. Where the kernel sees labels there is no mean of two: rows of equal labels are
-/// taken by themselves, into as large a part of the points as they are of the rows, at least one.
+/// Returns the centres of clusters, or nodes of grids. Where the kernel sees labels there is no
+/// mean of two: rows of equal labels are taken by themselves, into as large a part of the points as
+/// they are of the rows, at least one.
 fn by_label(
     model: &Model,
     x: MatRef<f64>,
@@ -143,8 +145,8 @@ fn by_label(
     Ok(all)
 }
 
-/// Centres of clusters, or nodes of a grid, by distances as the kernel sees them: an input that hardly matters
-/// should not spread points.
+/// Returns the centres of clusters, or nodes of a grid, by distances as the kernel sees them: an
+/// input that hardly matters should not spread points.
 fn as_seen(model: &Model, x: MatRef<f64>, count: usize, options: &FitOptions) -> Result<Selected> {
     let mut relevance = vec![0.0; x.ncols()];
     model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));

@@ -102,7 +102,8 @@ pub(super) fn keep_states(model: &mut Model) -> Result<()> {
     Ok(())
 }
 
-/// By how much the shortest lengthscales have to be longer for all terms together to have few enough states; none where they never do.
+/// Returns by how much the shortest lengthscales have to be longer for all terms together to have
+/// few enough states; none where they never do.
 fn together(model: &Model, found: &[(String, f64)]) -> Option<f64> {
     let mut trial = model.clone();
     for (path, param) in trial.params_mut() {
@@ -126,13 +127,14 @@ fn has_state(kernel: &dyn Kernel) -> bool {
     kernel.state_space().is_ok_and(|own| own.size() <= MOST_STATES)
 }
 
-/// Four digits are enough to read.
+/// Rounds up: four digits are enough to read.
 fn rounded_up(value: f64) -> f64 {
     let digit = 10.0_f64.powf(value.log10().floor() - 3.0);
     (value / digit).ceil() * digit
 }
 
-/// The shortest lengthscale of a parameter with which a model has a state; none where all have, or none near the present one.
+/// Returns the shortest lengthscale of a parameter with which a model has a state; none where all
+/// have, or none near the present one.
 fn shortest(model: &Model, path: &str, now: f64) -> Option<f64> {
     let mut trial = model.clone();
     for (own, param) in trial.params_mut().into_iter().filter(|(own, _)| own == path) {

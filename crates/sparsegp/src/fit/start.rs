@@ -107,7 +107,8 @@ pub(super) fn prepare_start(
     Ok(start)
 }
 
-/// The options of a further start where the first one has taken neighbours, with its reason: all starts have one method.
+/// Returns the options of a further start where the first one has taken neighbours, with its
+/// reason: all starts have one method.
 fn as_first(
     dataset: &Dataset,
     options: &FitOptions,
@@ -120,7 +121,7 @@ fn as_first(
     Ok((method == nearby::METHOD).then(own))
 }
 
-/// Why the method is not one of plain Gaussian rows, where it is not.
+/// Returns why the method is not one of plain Gaussian rows, where it is not.
 fn why_other(likelihood: &dyn Likelihood, missing: usize) -> String {
     match likelihood.as_gaussian() {
         None => format!("the likelihood is not Gaussian ({})", likelihood.name()),
@@ -129,7 +130,7 @@ fn why_other(likelihood: &dyn Likelihood, missing: usize) -> String {
     }
 }
 
-/// What `auto` goes by.
+/// Returns what `auto` goes by.
 fn known<'a>(
     dataset: &Dataset,
     options: &FitOptions,
@@ -153,7 +154,8 @@ fn known<'a>(
     }
 }
 
-/// The model with its kernels, starting values and what was given, checked for what would be refused later.
+/// Returns the model with its kernels, starting values and what was given, checked for what would
+/// be refused later.
 fn completed(
     mut model: Model,
     dataset: &Dataset,
@@ -208,7 +210,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// What half of the rows, or a thousand, find for exact inference: an evaluation on them costs an eighth at most.
+    /// Returns what half of the rows, or a thousand, find for exact inference: an evaluation on
+    /// them costs an eighth at most.
     fn piloted(
         &self,
         model: Model,
@@ -224,7 +227,7 @@ impl Search<'_> {
         })
     }
 
-    /// The best start, with its method, points and q.
+    /// Returns the best start, with its method, points and q.
     fn best(
         &self,
         mut model: Model,

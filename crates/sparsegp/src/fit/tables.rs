@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 use crate::kernels::{Kernel, label_columns};
 use crate::linalg::MatRef;
 
-/// The columns asked for of a table, with how inputs that hold no numbers become some ([`Table::encode`]): one code
-/// where these kernels (as for [`Standardise::for_kernel`]) read a column as labels; `categorical` names columns whose
-/// numbers are categories.
+/// Returns the columns asked for of a table, with how inputs that hold no numbers become some
+/// ([`Table::encode`]): one code where these kernels (as for [`Standardise::for_kernel`]) read a
+/// column as labels; `categorical` names columns whose numbers are categories.
 ///
 /// # Errors
 /// As for [`Table::encode`].
@@ -34,7 +34,7 @@ pub fn encoded(
 }
 
 impl Dataset {
-    /// From a file that is streamed.
+    /// Creates a data set from a file that is streamed.
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two rows (with a scaling that is given, for none) or no target.
@@ -111,8 +111,8 @@ impl Fitted {
         })
     }
 
-    /// As [`Fitted::selection`], for predictions: groups of no training row are known where all kernels that read them know
-    /// such ([`Kernel::open_labels`]).
+    /// Returns what [`Fitted::selection`] does, for predictions: groups of no training row are
+    /// known where all kernels that read them know such ([`Kernel::open_labels`]).
     pub fn selection_of_new(&self) -> Selection {
         let columns: Vec<InputColumn> =
             (0..self.columns.len()).map(|at| self.column_of_new(at)).collect();
@@ -164,7 +164,7 @@ impl Fitted {
         })
     }
 
-    /// The model's input columns in a table, with their encodings; targets may be added.
+    /// Returns the model's input columns in a table, with their encodings; targets may be added.
     pub fn selection(&self) -> Selection {
         let deviations = self.deviation_columns();
         Selection::all_inputs().columns(self.columns.clone()).deviations(deviations)

@@ -187,7 +187,7 @@ impl Search<'_> {
         }
     }
 
-    /// The best power, from 1 (of that evidence) in steps that become smaller.
+    /// Returns the best power, from 1 (of that evidence) in steps that become smaller.
     fn power(&self, usual: f64) -> Result<(TargetTransform, f64)> {
         let p = self.target;
         let (centre, scale) = (self.dataset.target_mean[p], self.dataset.target_variance[p].sqrt());
@@ -213,7 +213,8 @@ impl Search<'_> {
         Ok((of(best), score))
     }
 
-    /// The evidence of a sample of the targets if a function of them is learnt; less than any other where it is not to be had.
+    /// Returns the evidence of a sample of the targets if a function of them is learnt; less than
+    /// any other where it is not to be had.
     fn evidence(&self, transform: Option<TargetTransform>) -> Result<f64> {
         let mut all = vec![None; self.dataset.target_names.len()];
         all[self.target] = transform;
@@ -273,7 +274,8 @@ impl Fitted {
         self.scaler.is_transformed() && self.posterior.components_count() > 1
     }
 
-    /// Moments of a target whose function is Gaussian with these moments on the model's scale.
+    /// Returns the moments of a target whose function is Gaussian with these moments on the model's
+    /// scale.
     fn target_moments(&self, nodes: &Nodes, p: usize, (m, v): (f64, f64)) -> (f64, f64) {
         let (centre, unit) = (self.scaler.y_mean[p], self.scaler.y_scale[p]);
         // twice, because unit² may over- or underflow where the product does not
@@ -291,7 +293,8 @@ impl Fitted {
         }
     }
 
-    /// Moments of Gaussian predictions on the model's scale as those of the targets, in place.
+    /// Turns moments of Gaussian predictions on the model's scale into those of the targets, in
+    /// place.
     pub(super) fn unscale_moments(
         &self,
         mean: &mut Mat<f64>,
@@ -311,7 +314,8 @@ impl Fitted {
         Ok(())
     }
 
-    /// Moments of targets, or of the latent functions in their units, where predictions of their functions are mixtures.
+    /// Returns the moments of targets, or of the latent functions in their units, where predictions
+    /// of their functions are mixtures.
     pub(super) fn moments_of_mixture(
         &self,
         x: MatRef<'_, f64>,
@@ -330,7 +334,7 @@ impl Fitted {
     }
 }
 
-/// Mean and variance of values at the points of a rule.
+/// Returns the mean and variance of values at the points of a rule.
 fn moments(nodes: &Nodes, values: impl Iterator<Item = f64>) -> (f64, f64) {
     let values: Vec<f64> = values.collect();
     let average = |f: &dyn Fn(f64) -> f64| {

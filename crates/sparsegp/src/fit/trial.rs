@@ -36,9 +36,10 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    /// The model on at most `rows` random rows that have all targets and count for something: by exact inference where the
-    /// noise is Gaussian, else by sites of all rows; of a series on windows of rows, by its own method. None if there are fewer than two. Values
-    /// that were given stay.
+    /// Creates the model on at most `rows` random rows that have all targets and count for
+    /// something: by exact inference where the noise is Gaussian, else by sites of all rows; of a
+    /// series on windows of rows, by its own method. None if there are fewer than two. Values that
+    /// were given stay.
     pub(super) fn new(
         model: &Model,
         sample: &InMemory,
@@ -117,7 +118,7 @@ impl Trial {
         Ok(())
     }
 
-    /// The same rows with another model of the same structure.
+    /// Returns the same rows with another model of the same structure.
     pub(super) fn with(&self, model: Model) -> Self {
         Self { model, ..self.clone() }
     }
@@ -182,7 +183,7 @@ impl Trial {
         }
     }
 
-    /// [`Trial::climb`] with lengthscales and periods where they are.
+    /// Does [`Trial::climb`] with lengthscales and periods where they are.
     pub(super) fn settle(
         &mut self,
         iterations: usize,
@@ -196,7 +197,8 @@ impl Trial {
         value
     }
 
-    /// The objective of a function that is a constant, with the likelihood's parameters and the mean trained.
+    /// Returns the objective of a function that is a constant, with the likelihood's parameters and
+    /// the mean trained.
     pub(super) fn constant(
         &self,
         iterations: usize,
@@ -242,7 +244,8 @@ impl Trial {
     }
 }
 
-/// At most [`SITES`] rows, and fewer for several latent functions, so that their matrices cost what that of one does.
+/// Returns at most [`SITES`] rows, and fewer for several latent functions, so that their matrices
+/// cost what that of one does.
 fn affordable(rows: usize, latents: usize) -> usize {
     (rows.min(SITES) as f64 / (latents.max(1) as f64).cbrt()) as usize
 }

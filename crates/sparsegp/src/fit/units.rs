@@ -17,7 +17,7 @@ impl Scale {
         (value - self.origin) / self.factor
     }
 
-    /// The same density of the number on the model's scale.
+    /// Returns the same density of the number on the model's scale.
     fn prior(self, prior: Prior) -> Prior {
         let f = self.factor;
         match prior {

@@ -195,8 +195,8 @@ pub fn update(
     Ok((updated, report))
 }
 
-/// What the units of the targets add to minus the log density of these rows: the logs of the scales, as often as the targets that
-/// are known count.
+/// Returns what the units of the targets add to minus the log density of these rows: the logs of
+/// the scales, as often as the targets that are known count.
 fn log_units(fitted: &Fitted, rows: &InMemory) -> f64 {
     let scaler = &fitted.scaler;
     let all = rows.y.ncols() == scaler.y_scale.len();
@@ -260,13 +260,15 @@ impl Fitted {
     }
 }
 
-/// Whether what is known is exact: of the values at all rows, each of which was seen with noise.
+/// Returns whether what is known is exact: of the values at all rows, each of which was seen with
+/// noise.
 fn of_rows(model: &Model, posterior: &Posterior) -> bool {
     let gaussian = model.likelihood.as_gaussian().is_some_and(|own| own.variance.scalar() > 0.0);
     gaussian && !model.method.is_sparse() && posterior.draws().is_empty()
 }
 
-/// What the rows of exact inference said of the functions at their places: what they are, with the precision of their noise.
+/// Returns what the rows of exact inference said of the functions at their places: what they are,
+/// with the precision of their noise.
 fn sites_of_rows(model: &Model, posterior: &Posterior) -> Result<Vec<Site>> {
     let (z, seen) = (posterior.points(), posterior.factor().l.as_ref() * posterior.q_mu());
     let (n, known) = (z.nrows(), posterior.row_noise());
@@ -429,7 +431,7 @@ impl<'a> State<'a> {
         Ok((bound, settled, clipped))
     }
 
-    /// The model with all rows; `bound` is that of the new ones on the model's scale.
+    /// Returns the model with all rows; `bound` is that of the new ones on the model's scale.
     fn fitted(self, dataset: &Dataset, report: &UpdateReport, bound: f64) -> Result<Fitted> {
         let mut fitted = self.fitted.clone();
         if self.q.is_empty() {

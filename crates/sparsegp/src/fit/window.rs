@@ -25,7 +25,7 @@ impl Fitted {
         texts().find(known).or_else(|| texts().next())
     }
 
-    /// A value of the only input, as its table has it.
+    /// Returns a value of the only input, as its table has it.
     fn place_text(&self, value: f64) -> String {
         let date = matches!(&self.columns[..], [own] if own.encoding.is_date());
         #[cfg(feature = "tables")]

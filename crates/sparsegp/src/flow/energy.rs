@@ -24,7 +24,7 @@ pub fn regularised_gram(z: MatRef<'_, f64>, c: f64) -> Mat<f64> {
     r
 }
 
-/// Rows of a block, as a separate matrix.
+/// Returns the rows of a block, as a separate matrix.
 pub(super) fn rows_of(a: MatRef<'_, f64>, rows: &[usize]) -> Mat<f64> {
     Mat::from_fn(rows.len(), a.ncols(), |i, n| a[(rows[i], n)])
 }
@@ -58,7 +58,7 @@ pub fn log_determinants(z: MatRef<'_, f64>, blocks: &Blocks) -> Result<Vec<f64>>
     by_blocks(z, blocks, |z| Ok(factored(z)?.1))
 }
 
-/// The same coordinate by coordinate: there is one eigenvalue.
+/// Returns the same coordinate by coordinate: there is one eigenvalue.
 fn log_variances(z: MatRef<'_, f64>) -> Result<Vec<f64>> {
     let mut sums = vec![0.0; z.nrows()];
     for n in 0..z.ncols() {
@@ -82,7 +82,7 @@ fn log_variances(z: MatRef<'_, f64>) -> Result<Vec<f64>> {
     sums.into_iter().enumerate().map(log).collect()
 }
 
-/// The factor of R or C of one block, and the log-determinant.
+/// Returns the factor of R or C of one block, and the log-determinant.
 fn factored(z: MatRef<'_, f64>) -> Result<(Cholesky, f64)> {
     let (d, n) = (z.nrows(), z.ncols());
     let dependent = |e: Error| e.with_hint(DEPENDENT);
@@ -106,7 +106,7 @@ fn factored(z: MatRef<'_, f64>) -> Result<(Cholesky, f64)> {
 const DEPENDENT: &str = "the particles are affinely dependent and stay so: start from distinct draws, or from \
                          fewer particles than the rank of the starting covariance plus one";
 
-/// See [`super::Particles::check_independent`].
+/// Serves [`super::Particles::check_independent`].
 pub(super) fn check_independent(z: MatRef<'_, f64>, blocks: &Blocks) -> Result<()> {
     if *blocks == Blocks::Diagonal {
         return log_variances(z).map(|_| ());

@@ -190,7 +190,7 @@ impl Factor {
         }
     }
 
-    /// The factors as matrices, to move them.
+    /// Returns the factors as matrices, to move them.
     pub(super) fn parts(&self) -> Vec<Mat<f64>> {
         match self {
             Factor::Whole(factor) => vec![factor.clone()],
@@ -249,7 +249,7 @@ impl Factor {
     }
 }
 
-/// The factor of ΓᵀΓ, K×K.
+/// Returns the factor of ΓᵀΓ, K×K.
 fn gram(factor: &Mat<f64>) -> Result<Cholesky> {
     let k = factor.ncols();
     let mut gram = Mat::zeros(k, k);

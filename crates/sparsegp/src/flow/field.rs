@@ -153,7 +153,7 @@ impl Field {
         Ok(Self { mean, spread, descent, residual, slope_square })
     }
 
-    /// Every coordinate for itself: z_d ← z_d (1 − η(E[g z] − 1)).
+    /// Computes the field of every coordinate by itself: z_d ← z_d (1 − η(E[g z] − 1)).
     fn of_coordinates(&mut self, z: &Mat<f64>, g: &Mat<f64>, natural: bool) {
         let (d, n) = (z.nrows(), z.ncols() as f64);
         let (mut psi, mut variance) = (vec![0.0; d], vec![0.0; d]);
@@ -182,14 +182,14 @@ impl Field {
     }
 }
 
-/// −C v = −Z(Zᵀv)/N.
+/// Returns −C v = −Z(Zᵀv)/N.
 fn along(z: MatRef<'_, f64>, v: &[f64]) -> Vec<f64> {
     let v = MatRef::from_column_major_slice(v, v.len(), 1);
     let moved = product(z, product(z.transpose(), v).as_ref());
     column(moved.as_ref(), 0).iter().map(|m| -m / z.ncols() as f64).collect()
 }
 
-/// Z − ΨZ of one block, with centred gradients; adds ‖Ψ − Π‖².
+/// Returns Z − ΨZ of one block, with centred gradients; adds ‖Ψ − Π‖².
 fn of_block(z: MatRef<'_, f64>, g: MatRef<'_, f64>, residual: &mut f64) -> Mat<f64> {
     let (d, n) = (z.nrows(), z.ncols());
     let scale = 1.0 / n as f64;

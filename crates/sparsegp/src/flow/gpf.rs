@@ -168,7 +168,7 @@ impl Gpf {
         Ok(GpfState { evaluation, log_determinants, free_energy, field })
     }
 
-    /// The move along a flow, D×N, and what the spread's rate was multiplied by.
+    /// Returns the move along a flow, D×N, and what the spread's rate was multiplied by.
     fn moves(&mut self, field: &Field, step: usize) -> Result<(Mat<f64>, f64)> {
         let factor = self.options.schedule.factor(step);
         let (mean_rate, mut rate) =

@@ -199,12 +199,13 @@ pub(super) fn shifted(mut a: Mat<f64>, by: &[f64]) -> Mat<f64> {
     a
 }
 
-/// Standard normal numbers, K×S, column by column.
+/// Draws standard normal numbers, K×S, column by column.
 pub(super) fn normals(rows: usize, columns: usize, rng: &mut impl Rng) -> Mat<f64> {
     Mat::from_fn(rows, columns, |_, _| StandardNormal.sample(&mut *rng))
 }
 
-/// K×S numbers E with E1 = 0 and EEᵀ = S I, to rounding: √S times orthonormal rows that are orthogonal to 1.
+/// Returns K×S numbers E with E1 = 0 and EEᵀ = S I, to rounding: √S times orthonormal rows that are
+/// orthogonal to 1.
 pub(super) fn matched_normals(rows: usize, count: usize, rng: &mut impl Rng) -> Result<Mat<f64>> {
     if count <= rows {
         return Err(Error::Shape {
@@ -220,8 +221,8 @@ pub(super) fn matched_normals(rows: usize, count: usize, rng: &mut impl Rng) -> 
     Ok(Mat::from_fn(rows, count, |k, i| scale * q[(i, k + 1)]))
 }
 
-/// An orthonormal basis of the columns by Gram–Schmidt, every column twice (Golub & Van Loan 2013, §5.2.8); columns
-/// that depend on those before become 0 where `drop` says so.
+/// Returns an orthonormal basis of the columns by Gram–Schmidt, every column twice (Golub & Van
+/// Loan 2013, §5.2.8); columns that depend on those before become 0 where `drop` says so.
 fn orthonormal(a: MatRef<'_, f64>, drop: bool) -> Mat<f64> {
     let (n, k) = (a.nrows(), a.ncols());
     let mut q = Mat::<f64>::zeros(n, k);

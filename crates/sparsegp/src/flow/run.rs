@@ -184,7 +184,7 @@ fn check_energy(progress: &Progress) -> Result<()> {
     }
 }
 
-/// [`run`] for whatever advances and can tell whether it is finite.
+/// Does [`run`] for whatever advances and can tell whether it is finite.
 pub(super) fn guarded<S: Clone>(
     solver: &mut S,
     own: &mut impl Guarded<S>,

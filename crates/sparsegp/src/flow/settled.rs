@@ -75,14 +75,14 @@ impl Settled {
         })
     }
 
-    /// Whether mean and variances are where they should be, as far as the draws can tell.
+    /// Returns whether mean and variances are where they should be, as far as the draws can tell.
     pub fn is_near(&self) -> bool {
         let near = |off: f64, chance: f64| off <= ENOUGH.hypot(chance);
         near(self.mean, self.chance[0]) && near(self.spread, self.chance[1])
     }
 }
 
-/// An orthonormal basis of the row space of a D×N matrix, N×K.
+/// Returns an orthonormal basis of the row space of a D×N matrix, N×K.
 fn row_space(root: &Mat<f64>) -> Result<Mat<f64>> {
     let (values, vectors) =
         crate::linalg::symmetric_eigen(product(root.transpose(), root.as_ref()).as_ref())?;

@@ -97,7 +97,7 @@ impl Evaluation {
     }
 }
 
-/// Means of the rows of a D×N matrix.
+/// Returns the means of the rows of a D×N matrix.
 pub(super) fn row_means(a: MatRef<'_, f64>) -> Vec<f64> {
     let mut sums = vec![0.0; a.nrows()];
     for n in 0..a.ncols() {

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::kernels::{Kernel, covariances};
 use crate::linalg::{Mat, MatRef, in_parts, stacked};
 
-/// k(X, xᵢ) for these rows i of `x` (N×D): N×(their number). On all threads.
+/// Returns k(X, xᵢ) for these rows i of `x` (N×D): N×(their number). On all threads.
 ///
 /// # Errors
 /// None; its users have some.

@@ -27,7 +27,7 @@ pub struct Adjoints<'a> {
 }
 
 impl LSpace {
-    /// J of the lower triangle times `factor`, added.
+    /// Adds J of the lower triangle times `factor`.
     pub(super) fn add_j(&self, target: MatMut<f64>, factor: f64) {
         let (own, m) = (self.scaled.as_ref(), self.scaled.nrows());
         let (left, right) = if self.relaxed { (UPPER, LOWER) } else { (LOWER, UPPER) };
@@ -35,7 +35,8 @@ impl LSpace {
         structured((target, LOWER), Accum::Add, a, b, factor, par_for(m));
     }
 
-    /// The way back, from Φα (M×P) and the lower triangle of G (M×M), at the slope κ in the KL divergence.
+    /// Goes the way back, from Φα (M×P) and the lower triangle of G (M×M), at the slope κ in the KL
+    /// divergence.
     pub fn pull(
         &mut self,
         kappa: f64,
@@ -117,7 +118,7 @@ impl LSpace {
         self.pull_mean(out.mean);
     }
 
-    /// The slope in the mean by its features, from h.
+    /// Computes the slope in the mean by its features, from h.
     fn pull_mean(&mut self, out: &mut [f64]) {
         let (m, latents) = (self.mean.nrows(), self.mean.ncols());
         let [_, a, other] = &mut self.small;

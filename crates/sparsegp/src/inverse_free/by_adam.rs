@@ -6,7 +6,7 @@ use super::{LSpace, Preconditioner};
 use crate::linalg::{Accum, Mat, MatRef, column, gemm, mirror_lower, par_for, product, symmetrise};
 
 impl LSpace {
-    /// L̄, for comparison with natural gradients: not for the hot path.
+    /// Computes L̄, for comparison with natural gradients: not for the hot path.
     pub(super) fn pull_root(
         &self,
         kappa: f64,

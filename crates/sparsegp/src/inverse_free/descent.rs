@@ -110,23 +110,23 @@ impl<T: Real> Descent<T> {
         residual
     }
 
-    /// E of the L last looked at, both triangles.
+    /// Returns E of the L last looked at, both triangles.
     pub(super) fn residual(&self) -> MatRef<'_, T> {
         debug_assert!(self.now.mirrored);
         self.now.residual.as_ref()
     }
 
-    /// K̃L of the L last looked at.
+    /// Returns K̃L of the L last looked at.
     pub(super) fn product(&self) -> MatRef<'_, T> {
         self.now.product.as_ref()
     }
 
-    /// ½ tr E − Σ log Lⱼⱼ of the L last looked at: ℓ up to a constant.
+    /// Returns ½ tr E − Σ log Lⱼⱼ of the L last looked at: ℓ up to a constant.
     pub(super) fn objective(&self, l: MatRef<T>) -> f64 {
         objective(&self.now, l)
     }
 
-    /// L Φ(E) at the L last looked at.
+    /// Returns L Φ(E) at the L last looked at.
     pub(super) fn natural_gradient(&mut self, l: MatRef<T>) -> Mat<T> {
         self.move_to(l, -1.0);
         let mut all = Mat::zeros(l.nrows(), l.nrows());
@@ -138,7 +138,7 @@ impl<T: Real> Descent<T> {
         all
     }
 
-    /// λmax(H) by power iterations from where the last ones ended.
+    /// Returns λmax(H) by power iterations from where the last ones ended.
     pub(super) fn largest_eigenvalue(&mut self) -> f64 {
         let m = self.now.residual.nrows();
         if self.vector.len() != m {
@@ -164,13 +164,13 @@ impl<T: Real> Descent<T> {
         self.vector.resize(m, 1.0 / (m as f64).sqrt());
     }
 
-    /// The largest entry of the diagonal of W = Φ(E), or 0.
+    /// Returns the largest entry of the diagonal of W = Φ(E), or 0.
     fn steepest(&self) -> f64 {
         (0..self.now.residual.nrows()).map(|j| 0.5 * self.now.diagonal(j)).fold(0.0, f64::max)
     }
 
-    /// L − γ L W, a third of M³ operations. W is the lower triangle of E less half its diagonal, and what that
-    /// half gives is a factor of the columns of L.
+    /// Moves to L − γ L W, a third of M³ operations. W is the lower triangle of E less half its
+    /// diagonal, and what that half gives is a factor of the columns of L.
     fn move_to(&mut self, l: MatRef<T>, rate: f64) {
         let m = l.nrows();
         if self.moved.nrows() != m {
@@ -188,7 +188,8 @@ impl<T: Real> Descent<T> {
         shared(target, Accum::Add, (l, LOWER), e, T::of(-rate), par_for(m));
     }
 
-    /// The γ that is best along L − γ L W: ℓ(γ) − ℓ(0) = −γ tr(HW) + ½γ² tr(WᵀHW) − Σ log(1 − γWⱼⱼ).
+    /// Returns the γ that is best along L − γ L W: ℓ(γ) − ℓ(0) = −γ tr(HW) + ½γ² tr(WᵀHW) − Σ log(1
+    /// − γWⱼⱼ).
     pub(super) fn best_rate(&mut self) -> f64 {
         let m = self.now.residual.nrows();
         self.now.mirror();
@@ -232,7 +233,7 @@ impl<T: Real> Descent<T> {
         low
     }
 
-    /// γ of a step.
+    /// Returns γ of a step.
     fn rate(&mut self, schedule: Schedule, step: usize) -> f64 {
         match schedule.rate(step) {
             Some(rate) => rate,
@@ -274,7 +275,7 @@ impl<T: Real> Descent<T> {
         None
     }
 
-    /// As [`super::Inversion::solve`], all of it in this precision.
+    /// Does what [`super::Inversion::solve`] does, all of it in this precision.
     pub(super) fn solve(
         &mut self,
         k: MatRef<T>,
@@ -350,7 +351,7 @@ impl<T: Real> Descent<T> {
     }
 }
 
-/// ½ tr E − Σ log Lⱼⱼ.
+/// Returns ½ tr E − Σ log Lⱼⱼ.
 fn objective<T: Real>(look: &Look<T>, l: MatRef<T>) -> f64 {
     (0..l.nrows()).map(|j| 0.5 * look.diagonal(j) - l[(j, j)].into().ln()).sum()
 }

@@ -71,7 +71,7 @@ impl Default for Single {
     }
 }
 
-/// The largest sum of absolute values of a row, ‖K‖_∞ ≥ ‖K‖₂.
+/// Returns the largest sum of absolute values of a row, ‖K‖_∞ ≥ ‖K‖₂.
 pub fn infinity_norm<T: Real>(k: MatRef<T>) -> f64 {
     // of a symmetric matrix columns are as good as rows, and contiguous
     (0..k.ncols())
@@ -79,7 +79,7 @@ pub fn infinity_norm<T: Real>(k: MatRef<T>) -> f64 {
         .fold(0.0, |m, v| if v.is_nan() { v } else { f64::max(m, v) })
 }
 
-/// L = I/√‖K̃‖_∞, with 0 < H ≤ I: from there unit steps converge.
+/// Sets L = I/√‖K̃‖_∞, with 0 < H ≤ I: from there unit steps converge.
 pub fn scaled_identity<T: Real>(k: MatRef<T>, l: &mut Mat<T>) {
     let m = k.nrows();
     sized(l, m, m);
@@ -94,27 +94,28 @@ impl Inversion {
         self.double.look(k, l)
     }
 
-    /// E = LᵀK̃L − I of the L last looked at, both triangles.
+    /// Returns E = LᵀK̃L − I of the L last looked at, both triangles.
     pub fn residual(&self) -> MatRef<'_, f64> {
         self.double.residual()
     }
 
-    /// K̃L of the L last looked at.
+    /// Returns K̃L of the L last looked at.
     pub fn product(&self) -> MatRef<'_, f64> {
         self.double.product()
     }
 
-    /// ℓ of the L last looked at, given log|K̃|.
+    /// Returns ℓ of the L last looked at, given log|K̃|.
     pub fn divergence(&self, l: MatRef<f64>, log_det: f64) -> f64 {
         self.double.objective(l) - 0.5 * log_det
     }
 
-    /// L Φ(E) at the L last looked at: the natural gradient (Cortinovis et al., Eq. 6).
+    /// Returns L Φ(E) at the L last looked at: the natural gradient (Cortinovis et al., Eq. 6).
     pub fn natural_gradient(&mut self, l: MatRef<f64>) -> Mat<f64> {
         self.double.natural_gradient(l)
     }
 
-    /// λmax(H) by power iterations from where the last ones ended; it is a little too small.
+    /// Returns λmax(H) by power iterations from where the last ones ended; it is a little too
+    /// small.
     pub fn largest_eigenvalue(&mut self) -> f64 {
         self.double.largest_eigenvalue()
     }
@@ -144,19 +145,19 @@ impl Inversion {
         Ok(Solved { residual: self.look(k, l.as_ref()), ..solved })
     }
 
-    /// ‖E‖_F of the L last looked at, which is no less than ‖E‖₂.
+    /// Returns ‖E‖_F of the L last looked at, which is no less than ‖E‖₂.
     pub fn frobenius(&self) -> f64 {
         dot(self.residual(), self.residual()).sqrt()
     }
 
-    /// E·x for a matrix of few columns, into `out` (added).
+    /// Computes E·x for a matrix of few columns, into `out` (added).
     pub(super) fn add_times(&self, x: MatRef<f64>, out: &mut Mat<f64>, factor: f64) {
         let par = par_for(x.nrows());
         gemm(out.as_mut(), Accum::Add, self.residual(), x, factor, par);
     }
 }
 
-/// A matrix in another precision.
+/// Converts a matrix into another precision.
 pub(super) fn convert<S: Real, T: Real>(source: MatRef<S>, target: &mut Mat<T>) {
     sized(target, source.nrows(), source.ncols());
     by_columns(target.as_mut(), &mut vec![(); source.ncols()], &|j, own, ()| {

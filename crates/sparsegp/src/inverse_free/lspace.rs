@@ -109,22 +109,22 @@ impl Default for LSpace {
 }
 
 impl LSpace {
-    /// L, which makes the features.
+    /// Returns L, which makes the features.
     pub fn root(&self) -> &Root {
         &self.root
     }
 
-    /// ã, M×P: μ = φᵀã.
+    /// Returns ã, M×P: μ = φᵀã.
     pub fn mean(&self) -> MatRef<'_, f64> {
         self.mean.as_ref()
     }
 
-    /// E, if it is not 0: v = k(x, x) − φᵀφ + φᵀEφ.
+    /// Returns E, if it is not 0: v = k(x, x) − φᵀφ + φᵀEφ.
     pub fn residual(&self) -> Option<MatRef<'_, f64>> {
         self.relaxed.then(|| self.inversion.residual())
     }
 
-    /// Where the rows have their variances from, and in what precision.
+    /// Returns where the rows have their variances from, and in what precision.
     pub fn spread(&self) -> Spread<'_> {
         match (&self.root, self.residual(), self.products) {
             (Root::Product(l), Some(e), Precision::Double) => {
@@ -138,17 +138,18 @@ impl LSpace {
         }
     }
 
-    /// The KL divergence of q from the prior, summed over the latent functions: for R-SVGP its upper bound.
+    /// Returns the KL divergence of q from the prior, summed over the latent functions: for R-SVGP
+    /// its upper bound.
     pub fn kl(&self) -> f64 {
         self.kl
     }
 
-    /// K̃ = Kuu + Λ.
+    /// Returns K̃ = Kuu + Λ.
     pub fn tilde(&self) -> MatRef<'_, f64> {
         self.tilde.as_ref()
     }
 
-    /// The lower-triangular L of R-SVGP.
+    /// Returns the lower-triangular L of R-SVGP.
     pub fn lower(&self) -> Option<MatRef<'_, f64>> {
         match &self.root {
             Root::Product(l) if self.relaxed => Some(l.as_ref()),
@@ -156,14 +157,14 @@ impl LSpace {
         }
     }
 
-    /// a = Lã, M×P: μ = k(x, Z) a.
+    /// Returns a = Lã, M×P: μ = k(x, Z) a.
     pub fn weights(&self) -> Mat<f64> {
         let mut a = Mat::new();
         self.root.times(self.mean.as_ref(), &mut a);
         a
     }
 
-    /// The estimates of traces take these probes (M×p); without columns traces are exact.
+    /// Lets the estimates of traces take these probes (M×p); without columns traces are exact.
     pub fn set_probes(&mut self, estimate: Estimate, fill: impl FnOnce(&mut Mat<f64>)) {
         self.estimate = estimate;
         fill(&mut self.probes);
@@ -182,7 +183,7 @@ impl LSpace {
         self.products = Precision::Double;
     }
 
-    /// L-SVGP at K̃ and m̃ (M×P).
+    /// Prepares L-SVGP at K̃ and m̃ (M×P).
     ///
     /// # Errors
     /// [`crate::Error::NotPositiveDefinite`] if Kuu + Λ is not, by rounding.
@@ -219,7 +220,7 @@ impl LSpace {
         Ok(())
     }
 
-    /// R-SVGP at K̃, a lower-triangular L with positive diagonal, and m̃ (M×P).
+    /// Prepares R-SVGP at K̃, a lower-triangular L with positive diagonal, and m̃ (M×P).
     pub fn relaxed(
         &mut self,
         tilde: Tilde<'_>,
@@ -236,8 +237,8 @@ impl LSpace {
         self.finish(m);
     }
 
-    /// The same after natural-gradient steps from `l`, by [`Inversion::solve`], whose last E is this one's: no
-    /// product is made twice.
+    /// Returns the same after natural-gradient steps from `l`, by [`Inversion::solve`], whose last
+    /// E is this one's: no product is made twice.
     ///
     /// # Errors
     /// As for [`Inversion::solve`].
@@ -270,7 +271,7 @@ impl LSpace {
         Ok(solved)
     }
 
-    /// Memory for an L of products.
+    /// Returns the memory for an L of products.
     fn own_root(&mut self, m: usize) -> &mut Mat<f64> {
         self.relaxed = true;
         if !matches!(self.root, Root::Product(_)) {
@@ -285,7 +286,7 @@ impl LSpace {
         }
     }
 
-    /// Λ^½ L and, unless there are probes, Λ^½ L E.
+    /// Computes Λ^½ L and, unless there are probes, Λ^½ L E.
     fn scale_root(&mut self) {
         let Root::Product(l) = &self.root else { return };
         let m = l.nrows();
@@ -311,7 +312,7 @@ impl LSpace {
         }
     }
 
-    /// w̃, ã and the KL divergence.
+    /// Computes w̃, ã and the KL divergence.
     fn finish(&mut self, m: MatRef<f64>) {
         let (size, latents) = (m.nrows(), m.ncols());
         match self.preconditioner {
@@ -349,7 +350,7 @@ impl LSpace {
         self.kl = 0.5 * (self.quadratic() + p * (traces - size as f64 - dets));
     }
 
-    /// ãᵀ(I + E − J)ã; (I + E − J)ã is left in the first of the small matrices.
+    /// Returns ãᵀ(I + E − J)ã; (I + E − J)ã is left in the first of the small matrices.
     pub(super) fn quadratic(&mut self) -> f64 {
         let (size, latents) = (self.mean.nrows(), self.mean.ncols());
         let [image, turned, _] = &mut self.small;
@@ -366,7 +367,7 @@ impl LSpace {
         dot(self.mean.as_ref(), image.as_ref())
     }
 
-    /// ‖E‖² + tr E − ⟨E, J⟩.
+    /// Returns ‖E‖² + tr E − ⟨E, J⟩.
     fn exact_traces(&mut self) -> f64 {
         let e = self.inversion.residual();
         let trace: f64 = (0..e.nrows()).map(|j| e[(j, j)]).sum();

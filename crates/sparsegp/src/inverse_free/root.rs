@@ -21,7 +21,7 @@ const UPPER: Structure = Structure::TriangularUpper;
 const WHOLE: Structure = Structure::Rectangular;
 
 impl Root {
-    /// Lᵀx, into `out`.
+    /// Computes Lᵀx, into `out`.
     pub fn features(&self, x: MatRef<f64>, out: &mut Mat<f64>) {
         sized(out, x.nrows(), x.ncols());
         let par = par_for(x.nrows());
@@ -37,7 +37,7 @@ impl Root {
         }
     }
 
-    /// Lx, into `out`.
+    /// Computes Lx, into `out`.
     pub fn times(&self, x: MatRef<f64>, out: &mut Mat<f64>) {
         sized(out, x.nrows(), x.ncols());
         let par = par_for(x.nrows());
@@ -53,7 +53,8 @@ impl Root {
         }
     }
 
-    /// L⁻¹x, or L⁻ᵀx where `transposed`, into `out`: what a mean that is not preconditioned takes.
+    /// Computes L⁻¹x, or L⁻ᵀx where `transposed`, into `out`: what a mean that is not
+    /// preconditioned takes.
     pub fn solve(&self, x: MatRef<f64>, transposed: bool, out: &mut Mat<f64>) {
         sized(out, x.nrows(), x.ncols());
         let par = par_for(x.nrows());
@@ -74,8 +75,8 @@ impl Root {
         }
     }
 
-    /// LALᵀ for a symmetric A, both triangles, into `out`; `work` is of the same size. Products are of the
-    /// precision given.
+    /// Computes LALᵀ for a symmetric A, both triangles, into `out`; `work` is of the same size.
+    /// Products are of the precision given.
     pub(super) fn sandwich(
         &self,
         a: &Mat<f64>,
@@ -105,7 +106,7 @@ impl Root {
         mirror_lower(out.as_mut());
     }
 
-    /// log|T|.
+    /// Returns log|T|.
     pub fn log_det(&self) -> f64 {
         match self {
             Self::Solve(basis) => -basis.factor().log_det(),

@@ -34,7 +34,7 @@ impl Schedule {
     /// The paper's log-linear schedule, 10⁻⁵ to 1 over ten steps (Cortinovis et al., §4.3).
     pub const LOG_LINEAR: Self = Self::LogLinear { first: 1e-5, last: 1.0, steps: 10 };
 
-    /// γ of step i = 0, 1, …; none where it depends on the matrix.
+    /// Returns γ of step i = 0, 1, …; none where it depends on the matrix.
     pub fn rate(&self, step: usize) -> Option<f64> {
         match *self {
             Schedule::Adaptive | Schedule::LineSearch => None,
@@ -69,9 +69,9 @@ pub struct SolverOptions {
 }
 
 impl Default for SolverOptions {
-    /// Tolerance 5·10⁻³ and at most 100 steps are the paper's for its regressions (§4.2, released
-    /// configuration). It takes γ = 1, which the adaptive schedule takes too wherever that is safe. The stall
-    /// and the restart at 10 are this library's.
+    /// Sets the tolerance 5·10⁻³ and at most 100 steps, which are the paper's for its regressions
+    /// (§4.2, released configuration). It takes γ = 1, which the adaptive schedule takes too
+    /// wherever that is safe. The stall and the restart at 10 are this library's.
     fn default() -> Self {
         Self {
             schedule: Schedule::Adaptive,
@@ -85,7 +85,8 @@ impl Default for SolverOptions {
 }
 
 impl SolverOptions {
-    /// As near as rounding lets it come: for objectives that must be functions of their parameters.
+    /// Creates options by which it comes as near as rounding lets it: for objectives that must be
+    /// functions of their parameters.
     pub fn strict() -> Self {
         Self { tolerance: 1e-11, most: 200, ..Self::default() }
     }

@@ -28,7 +28,7 @@ impl Default for Sketch {
 }
 
 impl LSpace {
-    /// tr(E(I + E − J)) from probes.
+    /// Returns tr(E(I + E − J)) from probes.
     pub(super) fn lspace_traces(&mut self) -> f64 {
         let (m, p) = (self.probes.nrows(), self.probes.ncols());
         let Sketch { x, e, r, work, .. } = &mut self.sketch;
@@ -59,7 +59,8 @@ impl LSpace {
         sum / p as f64
     }
 
-    /// tr(K̃T) − tr(CKuu) from probes: ⟨Ξ, b⟩ + ⟨c, d⟩ − 2⟨c, a⟩ with a = TΞ, b = K̃a, c = KuuΞ, d = Tb.
+    /// Returns tr(K̃T) − tr(CKuu) from probes: ⟨Ξ, b⟩ + ⟨c, d⟩ − 2⟨c, a⟩ with a = TΞ, b = K̃a, c =
+    /// KuuΞ, d = Tb.
     pub(super) fn plain_traces(&mut self) -> f64 {
         let (m, p) = (self.probes.nrows(), self.probes.ncols());
         let Sketch { x, e, r, d, work } = &mut self.sketch;

@@ -31,7 +31,7 @@ pub enum Estimate {
 }
 
 impl Traces {
-    /// How many probes there are for a matrix of this size; none where traces are exact.
+    /// Returns how many probes there are for a matrix of this size; none where traces are exact.
     pub fn probes(self, size: usize) -> usize {
         match self {
             Traces::Probes(count, _) if count < size => count,
@@ -39,7 +39,7 @@ impl Traces {
         }
     }
 
-    /// What they are applied to.
+    /// Returns what they are applied to.
     pub fn estimate(self) -> Estimate {
         match self {
             Traces::Exact => Estimate::LSpace,
@@ -48,7 +48,7 @@ impl Traces {
     }
 }
 
-/// Independent signs, M×p, that depend only on the seed and the number of the evaluation.
+/// Draws independent signs, M×p, that depend only on the seed and the number of the evaluation.
 pub fn probes(size: usize, count: usize, seed: u64, evaluation: u64, out: &mut Mat<f64>) {
     crate::linalg::sized(out, size, count);
     if count == 0 {

@@ -67,7 +67,7 @@ pub struct WhitenedAdjoints {
     pub factor: Mat<f64>,
 }
 
-/// The lower triangle of A with halved diagonal.
+/// Returns the lower triangle of A with halved diagonal.
 fn half_lower(a: &Mat<f64>) -> Mat<f64> {
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| match i.cmp(&j) {
         std::cmp::Ordering::Less => 0.0,
@@ -80,14 +80,14 @@ fn lower(a: &Mat<f64>) -> Mat<f64> {
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| if i >= j { a[(i, j)] } else { 0.0 })
 }
 
-/// `a` plus `factor` times `b`.
+/// Returns `a` plus `factor` times `b`.
 fn plus(a: &Mat<f64>, b: &Mat<f64>, factor: f64) -> Mat<f64> {
     a + b * faer::Scale(factor)
 }
 
 impl WhitenedByFactor {
-    /// At Kuu (with its jitter), a lower-triangular L, m̃ (M×P) and lower roots of S̃, one for each latent
-    /// function; `refined` as the module says.
+    /// Creates it at Kuu (with its jitter), a lower-triangular L, m̃ (M×P) and lower roots of S̃,
+    /// one for each latent function; `refined` as the module says.
     ///
     /// # Errors
     /// [`crate::Error::NotPositiveDefinite`] if I + E is not, where its determinant is exact.
@@ -145,29 +145,29 @@ impl WhitenedByFactor {
         Ok(Self { log_det, kuu, stored, root, residual, mean, roots, covariances, kl })
     }
 
-    /// Whether [`WhitenedByFactor::kl`] is a bound for certain: with the series only where ‖E‖₂ ≤ ½, which
-    /// Frobenius' norm or power iterations tell. Where it is not, more natural-gradient steps of L are called
-    /// for, or the exact determinant.
+    /// Returns whether [`WhitenedByFactor::kl`] is a bound for certain: with the series only where
+    /// ‖E‖₂ ≤ ½, which Frobenius' norm or power iterations tell. Where it is not, more
+    /// natural-gradient steps of L are called for, or the exact determinant.
     pub fn is_bound(&self) -> bool {
         self.log_det == LogDet::Exact || spectral_norm(&self.residual) <= 0.5
     }
 
-    /// The bound on the KL divergence, summed over the latent functions.
+    /// Returns the bound on the KL divergence, summed over the latent functions.
     pub fn kl(&self) -> f64 {
         self.kl
     }
 
-    /// L̂.
+    /// Returns L̂.
     pub fn root(&self) -> MatRef<'_, f64> {
         self.root.as_ref()
     }
 
-    /// E of L̂.
+    /// Returns E of L̂.
     pub fn residual(&self) -> MatRef<'_, f64> {
         self.residual.as_ref()
     }
 
-    /// μ and v (B×P) at covariances Kuf (M×B) and prior variances (B).
+    /// Returns μ and v (B×P) at covariances Kuf (M×B) and prior variances (B).
     pub fn marginals(&self, kuf: MatRef<f64>, kff: &[f64]) -> (Mat<f64>, Mat<f64>) {
         let u = product(self.root.transpose(), kuf);
         let mu = product(u.transpose(), self.mean.as_ref());
@@ -182,13 +182,14 @@ impl WhitenedByFactor {
         (mu, v)
     }
 
-    /// (I − E − S̃_p)U.
+    /// Returns (I − E − S̃_p)U.
     fn unexplained(&self, u: &Mat<f64>, p: usize) -> Mat<f64> {
         let inner = plus(&self.residual, &self.covariances[p], 1.0);
         plus(u, &product(inner.as_ref(), u.as_ref()), -1.0)
     }
 
-    /// The way back, from Kuf (M×B), α = ∂ℓ/∂μ and β = ∂ℓ/∂v (B×P) and κ, the slope in the KL divergence.
+    /// Goes the way back, from Kuf (M×B), α = ∂ℓ/∂μ and β = ∂ℓ/∂v (B×P) and κ, the slope in the KL
+    /// divergence.
     pub fn pull(
         &self,
         kappa: f64,
@@ -259,12 +260,13 @@ impl WhitenedByFactor {
     }
 }
 
-/// I + E.
+/// Returns I + E.
 fn plus_identity(e: &Mat<f64>) -> Mat<f64> {
     Mat::from_fn(e.nrows(), e.ncols(), |i, j| e[(i, j)] + if i == j { 1.0 } else { 0.0 })
 }
 
-/// ‖E‖₂ of a symmetric E: by Frobenius' norm where that is at most ½, else by power iterations on E².
+/// Returns ‖E‖₂ of a symmetric E: by Frobenius' norm where that is at most ½, else by power
+/// iterations on E².
 fn spectral_norm(e: &Mat<f64>) -> f64 {
     let frobenius = dot(e.as_ref(), e.as_ref()).sqrt();
     if frobenius <= 0.5 || frobenius.is_nan() {

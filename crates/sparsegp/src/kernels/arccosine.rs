@@ -66,7 +66,7 @@ impl Angle {
         Self { theta: cos.acos(), cos, sin: ((1.0 - cos) * (1.0 + cos)).sqrt() }
     }
 
-    /// From the squared distance of unit vectors, |u − v|² = 4 sin²(θ/2).
+    /// Creates the angle from the squared distance of unit vectors, |u − v|² = 4 sin²(θ/2).
     fn of_chord(square: f64) -> Self {
         let half = 0.5 * square.sqrt();
         let sin = (square * (1.0 - 0.25 * square)).sqrt();
@@ -75,7 +75,7 @@ impl Angle {
 }
 
 impl ArcCosine {
-    /// ⟨x, x⟩.
+    /// Computes ⟨x, x⟩.
     fn squares(&self, x: MatRef<f64>, out: &mut [f64]) {
         out.fill(self.bias.scalar());
         self.inner.add_squares(x, out);
@@ -87,7 +87,7 @@ impl ArcCosine {
         norms
     }
 
-    /// |u − v|² of ⟨·, ·⟩ for u = x/√⟨x, x⟩ of row i, v of row j.
+    /// Returns |u − v|² of ⟨·, ·⟩ for u = x/√⟨x, x⟩ of row i, v of row j.
     fn chord(
         &self,
         (x, i, s): (MatRef<f64>, usize, f64),
@@ -103,7 +103,7 @@ impl ArcCosine {
         total
     }
 
-    /// The cosine of rows whose squares overflow, each measured by its largest entry.
+    /// Returns the cosine of rows whose squares overflow, each measured by its largest entry.
     fn far_cosine(&self, (x, i): (MatRef<f64>, usize), (z, j): (MatRef<f64>, usize)) -> f64 {
         let largest = |x: MatRef<f64>, i: usize| {
             self.inner.dims.iter().fold(1.0_f64, |most, &d| most.max(x[(i, d)].abs()))
@@ -120,12 +120,12 @@ impl ArcCosine {
         c / (s.sqrt() * t.sqrt())
     }
 
-    /// π⁻¹ J_n at θ = 0.
+    /// Returns π⁻¹ J_n at θ = 0.
     fn top(&self) -> f64 {
         if self.order == 2 { 3.0 } else { 1.0 }
     }
 
-    /// k and g = ∂k/∂c, where `size` is √(s s′).
+    /// Returns k and g = ∂k/∂c, where `size` is √(s s′).
     fn value_and_slope(&self, angle: &Angle, size: f64) -> (f64, f64) {
         let Angle { theta, cos, sin } = *angle;
         let (scale, rest) = (self.variance.scalar() / PI, PI - theta);

@@ -47,7 +47,7 @@ pub fn features(
     phi
 }
 
-/// The same into `out`, which keeps its memory.
+/// Computes the same into `out`, which keeps its memory.
 pub fn read_features(
     kernel: &dyn Kernel,
     points: MatRef<f64>,

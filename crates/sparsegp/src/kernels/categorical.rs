@@ -53,7 +53,7 @@ impl Categorical {
         self.similarity.as_ref().map_or(0.0, Param::scalar)
     }
 
-    /// The groups of rows, and of others, as numbers.
+    /// Returns the groups of rows, and of others, as numbers.
     fn groups(&self, x: MatRef<f64>, z: Option<MatRef<f64>>) -> [Vec<usize>; 2] {
         let mut all: HashMap<Vec<u64>, usize> = HashMap::new();
         let mut of = |x: MatRef<f64>| -> Vec<usize> {

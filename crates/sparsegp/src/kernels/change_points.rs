@@ -72,7 +72,7 @@ fn sigmoid(u: f64) -> f64 {
 }
 
 impl ChangePoints {
-    /// Indices of the locations in the order of their values.
+    /// Returns the indices of the locations in the order of their values.
     fn order(&self) -> Vec<usize> {
         let values = self.locations.value();
         let mut order: Vec<usize> = (0..values.len()).collect();
@@ -88,7 +88,7 @@ impl ChangePoints {
         if self.steepness.len() == 1 { 0 } else { m }
     }
 
-    /// w_c(x), B×C.
+    /// Returns w_c(x), B×C.
     fn weights(&self, x: MatRef<f64>, tape: &mut Tape) -> Mat<f64> {
         let mut weights = tape.buffer(x.nrows(), self.children.len());
         weights.fill(1.0);
@@ -141,7 +141,7 @@ impl ChangePoints {
     }
 }
 
-/// `target = source ∘ u vᵀ`.
+/// Computes `target = source ∘ u vᵀ`.
 fn weigh(mut target: MatMut<f64>, source: MatRef<f64>, u: &[f64], v: &[f64]) {
     for (j, v) in v.iter().enumerate() {
         let values = column(source, j).iter().zip(u);

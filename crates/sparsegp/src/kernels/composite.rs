@@ -21,7 +21,8 @@ pub trait Operation: Copy + Send + Sync + std::fmt::Debug + 'static {
     fn combine(a: f64, b: f64) -> f64;
     /// Whether a child's cotangent is multiplied by the values of its siblings.
     const MULTIPLIES: bool;
-    /// The variance that child `index` of `count` starts with, where all should have `variance`.
+    /// Returns the variance that child `index` of `count` starts with, where all should have
+    /// `variance`.
     fn share(variance: f64, index: usize, count: usize) -> f64;
 }
 
@@ -42,7 +43,7 @@ pub fn build<O: Operation>(args: Args<'_>) -> Result<Box<dyn Kernel>> {
 }
 
 impl<O: Operation> Composite<O> {
-    /// Children with their ranges among the composite's parameters.
+    /// Returns the children with their ranges among the composite's parameters.
     fn children(&self) -> Vec<(&dyn Kernel, Range<usize>)> {
         let mut offset = 0;
         self.children
@@ -71,8 +72,8 @@ impl<O: Operation> Composite<O> {
 const APART: f64 = 3.0;
 
 impl<O: Operation> Composite<O> {
-    /// A start in which every child of a sum has the last of its other starts for what those before it leave: one wave after
-    /// the other. None where fewer than two have any.
+    /// Returns a start in which every child of a sum has the last of its other starts for what
+    /// those before it leave: one wave after the other. None where fewer than two have any.
     fn in_turn(&self, x: MatRef<f64>, y: MatRef<f64>) -> Option<Box<dyn Kernel>> {
         if O::MULTIPLIES {
             return None;
@@ -88,8 +89,8 @@ impl<O: Operation> Composite<O> {
         (moved > 1).then(|| Box::new(all) as Box<dyn Kernel>)
     }
 
-    /// Equal children would have equal slopes, and stay equal forever: each starts with
-    /// lengthscales [`APART`] times shorter than the one before it, where they are not given.
+    /// Parts equal children, which would have equal slopes, and stay equal forever: each starts
+    /// with lengthscales [`APART`] times shorter than the one before it, where they are not given.
     fn part_equals(&mut self) {
         let shown: Vec<String> = self.children.iter().map(|c| c.to_json().to_string()).collect();
         for (index, child) in self.children.iter_mut().enumerate() {
@@ -269,8 +270,8 @@ impl<O: Operation> Kernel for Composite<O> {
         self.children.iter().try_for_each(|child| child.trial(x))
     }
 
-    /// Of a sum a mixture, in proportion to the variances, of the terms that are not linear ([`slopes`]); of a product a
-    /// convolution: frequencies add.
+    /// Draws for a sum from a mixture, in proportion to the variances, of the terms that are not
+    /// linear ([`slopes`]); for a product from a convolution: frequencies add.
     fn spectral(&self, mut out: MatMut<f64>, rng: &mut dyn rand::Rng) -> Result<f64> {
         if O::MULTIPLIES {
             let mut variance = 1.0;

@@ -70,7 +70,7 @@ impl Kernel for Constant {
         super::spec::initialise(&mut self.variance, &[variance]);
     }
 
-    /// Frequency 0.
+    /// Gives the frequency 0.
     fn spectral(&self, _: MatMut<f64>, _: &mut dyn rand::Rng) -> Result<f64> {
         Ok(self.variance.scalar())
     }

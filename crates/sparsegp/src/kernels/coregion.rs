@@ -34,7 +34,7 @@ pub struct Coregion {
     dim_given: bool,
 }
 
-/// The value of an entry: of `{"value": …}` what is there.
+/// Returns the value of an entry: of `{"value": …}` what is there.
 fn value_of(json: &Value) -> Option<&Value> {
     json.as_object().map_or(Some(json), |object| object.get("value"))
 }
@@ -98,8 +98,8 @@ fn build(args: Args<'_>) -> Result<Box<dyn Kernel>> {
     Ok(Box::new(Coregion { w, kappa, dim, dim_given }))
 }
 
-/// W to start with, column by column: half of the variance is common to all labels; further columns differ
-/// in sign and number of waves over the labels, since equal ones would stay equal.
+/// Returns W to start with, column by column: half of the variance is common to all labels; further
+/// columns differ in sign and number of waves over the labels, since equal ones would stay equal.
 fn start(outputs: usize, rank: usize, variance: f64) -> Vec<f64> {
     let wave = |p: usize, r: usize| (PI * r as f64 * (p as f64 + 0.5) / outputs as f64).cos();
     let scale = |r: usize| (0.5 * variance).sqrt() * if r == 0 { 1.0 } else { 0.2 };
@@ -111,18 +111,18 @@ impl Coregion {
         self.kappa.len()
     }
 
-    /// The nearest label.
+    /// Returns the nearest label.
     fn label(&self, value: f64) -> usize {
         // casts saturate: what is below 0 is 0
         (value.round() as usize).min(self.outputs() - 1)
     }
 
-    /// The labels of all rows.
+    /// Returns the labels of all rows.
     fn labels_of(&self, x: MatRef<f64>) -> Vec<usize> {
         column(x, self.dim).iter().map(|v| self.label(*v)).collect()
     }
 
-    /// B.
+    /// Returns B.
     fn covariances(&self) -> Mat<f64> {
         let (p, w) = (self.outputs(), self.w.value());
         Mat::from_fn(p, p, |i, j| {
@@ -131,7 +131,7 @@ impl Coregion {
         })
     }
 
-    /// From the cotangent of B to W and κ.
+    /// Pulls the cotangent of B back to W and κ.
     fn pull(&self, bars: &Mat<f64>, params: &mut [f64]) {
         let (p, w) = (self.outputs(), self.w.value());
         let (w_bar, kappa_bar) = params.split_at_mut(w.len());

@@ -48,7 +48,7 @@ impl Cosine {
         self.lengthscales.value()[self.slot(q)]
     }
 
-    /// Cosines and sines of the phases, B×2.
+    /// Returns the cosines and sines of the phases, B×2.
     fn waves(&self, x: MatRef<f64>, tape: &mut Tape) -> Mat<f64> {
         let mut waves = tape.buffer(x.nrows(), 2);
         waves.fill(0.0);
@@ -65,7 +65,8 @@ impl Cosine {
         waves
     }
 
-    /// From cotangents of phases to lengthscales and inputs: ∂a/∂x_q = 2π/ℓ_q, ∂a/∂ℓ_q = −2π x_q/ℓ_q².
+    /// Pulls cotangents of phases back to lengthscales and inputs: ∂a/∂x_q = 2π/ℓ_q, ∂a/∂ℓ_q = −2π
+    /// x_q/ℓ_q².
     fn pull_phases(
         &self,
         x: MatRef<f64>,
@@ -221,7 +222,7 @@ impl Kernel for Cosine {
         }
     }
 
-    /// One frequency.
+    /// Gives one frequency.
     fn spectral(&self, mut out: MatMut<f64>, _: &mut dyn rand::Rng) -> Result<f64> {
         for (q, &d) in self.dims.iter().enumerate() {
             let frequency = TAU / self.lengthscale(q);

@@ -48,16 +48,17 @@ pub const MOST_SHAPES: usize = 4;
 /// κ as a function of ϱ². It must be positive definite for the number of input columns in use (twice
 /// that within `periodic`), with κ(0) = 1.
 pub trait Kappa: Clone + Send + Sync + std::fmt::Debug + 'static {
-    /// Name in model files and messages.
+    /// Returns the name in model files and messages.
     fn name(&self) -> &'static str;
 
-    /// Names and starting values of the shape parameters: scalars, at most [`MOST_SHAPES`].
+    /// Returns the names and starting values of the shape parameters: scalars, at most
+    /// [`MOST_SHAPES`].
     fn shapes(&self) -> Vec<(&'static str, Param)> {
         Vec::new()
     }
 
-    /// κ(ϱ²), with `shapes` in the order of [`Kappa::shapes`]. Where it has no slope at 0 (a kink), that
-    /// counts as 0.
+    /// Returns κ(ϱ²), with `shapes` in the order of [`Kappa::shapes`]. Where it has no slope at 0
+    /// (a kink), that counts as 0.
     fn kappa<T: Real>(&self, squared_distance: T, shapes: &[T]) -> T;
 }
 
@@ -70,7 +71,7 @@ pub struct Custom<K> {
 }
 
 impl<K: Kappa> Custom<K> {
-    /// With the starting values of its shape parameters.
+    /// Creates the kernel with the starting values of its shape parameters.
     ///
     /// # Errors
     /// [`Error::Invalid`] for too many shape parameters, or one that is not a scalar.
@@ -85,8 +86,8 @@ impl<K: Kappa> Custom<K> {
         Ok(Self { kappa, values: [0.0; MOST_SHAPES], count: shapes.len() }.at(&shapes))
     }
 
-    /// κ and its derivative by the variable of this index: ϱ², then the shape parameters. Where there is
-    /// no finite one, it is 0.
+    /// Returns κ and its derivative by the variable of this index: ϱ², then the shape parameters.
+    /// Where there is no finite one, it is 0.
     #[inline(always)]
     fn differentiate(&self, d2: f64, index: usize) -> (f64, f64) {
         let variable =

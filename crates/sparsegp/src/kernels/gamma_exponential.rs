@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 impl Default for GammaExponential {
-    /// As rough as `matern12`.
+    /// Creates the kernel as rough as `matern12`.
     fn default() -> Self {
         Self { gamma: 1.0 }
     }
@@ -60,7 +60,8 @@ impl Correlation for GammaExponential {
         (if d2 > NEAR { value } else { 1.0 }, if d2 > NEAR { slope } else { 0.0 })
     }
 
-    /// exp(−(ϱ²)^a) = E exp(−Sϱ²) with a positive a-stable S, a = γ/2 (drawn by Kanter 1975): t = √(2S).
+    /// Uses exp(−(ϱ²)^a) = E exp(−Sϱ²) with a positive a-stable S, a = γ/2 (drawn by Kanter 1975):
+    /// t = √(2S).
     fn frequency_scale(&self, rng: &mut dyn rand::Rng) -> Option<f64> {
         let a = 0.5 * self.gamma;
         // inside (0, π)
@@ -71,7 +72,7 @@ impl Correlation for GammaExponential {
         Some((2.0 * stable).sqrt())
     }
 
-    /// ∂ϱ^γ/∂γ = ϱ^γ log ϱ.
+    /// Returns ∂ϱ^γ/∂γ = ϱ^γ log ϱ.
     #[inline(always)]
     fn shape_slope<const FMA: bool>(&self, _: usize, d2: f64) -> f64 {
         let apart = if d2 > NEAR { d2 } else { 1.0 };

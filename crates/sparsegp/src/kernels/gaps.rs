@@ -18,7 +18,7 @@ const ON_GRID: f64 = 1e-3;
 /// A grid much finer than the smallest gap is none.
 const FINEST: f64 = 0.02;
 
-/// For places in rising order, all different; at least two.
+/// Returns the cycles for places in rising order, all different; at least two.
 ///
 /// Uneven places tell waves apart beyond the Nyquist frequency of their mean gap (Eyer & Bartholdi 1999: up to half a cycle in
 /// the spacing of the grid on which they all lie, which for arbitrary places is far beyond what a search can cover). On a
@@ -39,7 +39,8 @@ pub(super) fn cycles(places: &[f64]) -> Cycles {
     Cycles { typical, most: typical.max(0.5 * range / spacing) }
 }
 
-/// The spacing of the grid on which all places lie, if there is one: the greatest common divisor of the gaps (rising).
+/// Returns the spacing of the grid on which all places lie, if there is one: the greatest common
+/// divisor of the gaps (rising).
 fn grid(gaps: &[f64]) -> Option<f64> {
     let smallest = gaps[0];
     let tolerance = ON_GRID * smallest;

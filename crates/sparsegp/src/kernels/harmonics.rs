@@ -2,7 +2,8 @@
 
 use std::f64::consts::TAU;
 
-/// What is left of `r` by least squares on some columns; one that is nearly a combination of those before it is left out.
+/// Returns what is left of `r` by least squares on some columns; one that is nearly a combination
+/// of those before it is left out.
 pub(super) fn remaining(columns: impl Iterator<Item = Vec<f64>>, mut r: Vec<f64>) -> Vec<f64> {
     // Gram–Schmidt
     let mut basis: Vec<Vec<f64>> = Vec::new();
@@ -34,19 +35,19 @@ pub(super) struct Waves {
 const LEAST_NOISE: f64 = 1e-12;
 
 impl Waves {
-    /// `r` are the residuals of a parabola.
+    /// Takes `r`, the residuals of a parabola.
     pub fn new(t: Vec<f64>, r: Vec<f64>, harmonics: usize) -> Self {
         let total = r.iter().map(|v| v * v).sum();
         Self { t, r, total, harmonics }
     }
 
-    /// Nats by which so many cycles over the range explain the targets better than only a parabola,
-    /// with Gaussian noise of the best variance: ½n log(RSS₀/RSS).
+    /// Returns nats by which so many cycles over the range explain the targets better than only a
+    /// parabola, with Gaussian noise of the best variance: ½n log(RSS₀/RSS).
     pub fn explained(&self, cycles: f64) -> f64 {
         -0.5 * self.t.len() as f64 * (1.0 - self.part(cycles)).max(LEAST_NOISE).ln()
     }
 
-    /// The part of the sum of squares that they explain.
+    /// Returns the part of the sum of squares that they explain.
     pub fn part(&self, cycles: f64) -> f64 {
         let powers = (0..3).map(|power| self.t.iter().map(|v| v.powi(power)).collect());
         let waves = (1..=self.harmonics).flat_map(|k| {

@@ -45,8 +45,8 @@ impl Inner {
         active
     }
 
-    /// The products of all rows of `x` and `z` into `out`; without `z` those of `x` with itself, exactly
-    /// symmetric.
+    /// Computes the products of all rows of `x` and `z` into `out`; without `z` those of `x` with
+    /// itself, exactly symmetric.
     pub fn products(
         &self,
         x: MatRef<f64>,
@@ -138,7 +138,8 @@ impl Inner {
         }
     }
 
-    /// Units of the weights where the product has this power of the target's unit, if it has one.
+    /// Returns the units of the weights where the product has this power of the target's unit, if
+    /// it has one.
     pub fn units(&self, output: Option<i32>) -> Vec<Option<Unit>> {
         match output {
             Some(output) if self.weights.len() == self.dims.len() => {
@@ -148,8 +149,8 @@ impl Inner {
         }
     }
 
-    /// The mean square of the active columns, summed: Σ w x² has this mean where w is 1 and columns are
-    /// centred.
+    /// Returns the mean square of the active columns, summed: Σ w x² has this mean where w is 1 and
+    /// columns are centred.
     pub fn squares(&self, spreads: &[f64]) -> f64 {
         self.dims.iter().map(|&d| spreads[d] * spreads[d]).sum()
     }

@@ -37,8 +37,8 @@ pub const ENTRY_52: Entry = Entry {
     build: build::<Matern52>,
 };
 
-/// The spectral density of order ν is a multivariate Student t of 2ν degrees of freedom (Rasmussen & Williams
-/// 2006, Eq. 4.15): t = √(2ν/u), u ~ χ² of 2ν degrees.
+/// Draws t: the spectral density of order ν is a multivariate Student t of 2ν degrees of freedom
+/// (Rasmussen & Williams 2006, Eq. 4.15): t = √(2ν/u), u ~ χ² of 2ν degrees.
 pub(super) fn student_t_scale(df: f64, rng: &mut dyn rand::Rng) -> Option<f64> {
     let u: f64 = ChiSquared::new(df).ok()?.sample(rng);
     Some((df / u).sqrt())

@@ -75,17 +75,17 @@ impl Unit {
     /// A variance of the target.
     pub const VARIANCE: Unit = Unit::NONE.times_output(2);
 
-    /// A power of the unit of an input column.
+    /// Returns a power of the unit of an input column.
     pub const fn input(column: usize, power: i32) -> Unit {
         Unit { input: Some((column, power)), ..Unit::NONE }
     }
 
-    /// A place along an input column.
+    /// Returns a place along an input column.
     pub const fn place(column: usize) -> Unit {
         Unit { place: true, ..Unit::input(column, 1) }
     }
 
-    /// This unit with another power of the target's.
+    /// Returns this unit with another power of the target's.
     #[must_use]
     pub const fn times_output(self, output: i32) -> Unit {
         Unit { output, ..self }
@@ -104,7 +104,7 @@ pub struct Cotangents<'a> {
 }
 
 impl Cotangents<'_> {
-    /// The same sinks for a child whose parameters are `range` of the parent's.
+    /// Returns the same sinks for a child whose parameters are `range` of the parent's.
     pub fn child(&mut self, range: std::ops::Range<usize>) -> Cotangents<'_> {
         Cotangents {
             params: &mut self.params[range],
@@ -120,32 +120,32 @@ impl Cotangents<'_> {
 /// first with themselves, K(X): the two differ where a kernel looks at identity, not at place
 /// ([`white`]), and K(X) is exactly symmetric with an exact diagonal.
 pub trait Kernel: Send + Sync + std::fmt::Debug {
-    /// Name in the registry.
+    /// Returns the name in the registry.
     fn name(&self) -> &'static str;
 
     /// Shows the hyperparameters with their paths, in a fixed order.
     fn visit<'a>(&'a self, visitor: Visitor<'a, '_>);
 
-    /// The same, to change them.
+    /// Shows the same, to change them.
     fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>);
 
-    /// The list of what [`Kernel::visit`] shows.
+    /// Returns the list of what [`Kernel::visit`] shows.
     fn params(&self) -> Vec<Named<'_>> {
         listed(|v| self.visit(v))
     }
 
-    /// The same, to change them.
+    /// Returns the same, to change them.
     fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
         listed_mut(|v| self.visit_mut(v))
     }
 
-    /// Number of numbers among the parameters.
+    /// Returns the number of numbers among the parameters.
     fn num_params(&self) -> usize {
         count(|v| self.visit(v))
     }
 
-    /// Covariances k(xᵢ, zⱼ) into `out` (B×M; B×B without `z`). Whatever [`Kernel::vjp`] will need
-    /// is pushed on the tape if that records.
+    /// Computes covariances k(xᵢ, zⱼ) into `out` (B×M; B×B without `z`). Whatever [`Kernel::vjp`]
+    /// will need is pushed on the tape if that records.
     fn evaluate(&self, x: MatRef<f64>, z: Option<MatRef<f64>>, out: MatMut<f64>, tape: &mut Tape);
 
     /// Pulls `k_bar`, the cotangent of `k` = what [`Kernel::evaluate`] gave for the same arguments
@@ -160,14 +160,15 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         sinks: &mut Cotangents<'_>,
     );
 
-    /// Variances k(xᵢ, xᵢ), the diagonal of K(X), into `out`.
+    /// Computes variances k(xᵢ, xᵢ), the diagonal of K(X), into `out`.
     fn diag(&self, x: MatRef<f64>, out: &mut [f64]);
 
     /// Pulls the cotangent of the variances back into `sinks` (hyperparameters and `x`).
     fn diag_vjp(&self, x: MatRef<f64>, weights: &[f64], sinks: &mut Cotangents<'_>);
 
-    /// Unit of every number among the hyperparameters, in the order of [`Kernel::params`]; `None`
-    /// where a number serves several input columns and so has no single unit.
+    /// Returns the unit of every number among the hyperparameters, in the order of
+    /// [`Kernel::params`]; `None` where a number serves several input columns and so has no single
+    /// unit.
     fn units(&self) -> Vec<Option<Unit>> {
         vec![None; self.num_params()]
     }
@@ -184,9 +185,9 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
     /// that the specification gave stays.
     fn initialise(&mut self, spreads: &[f64], variance: f64);
 
-    /// Starting values that take a look at rows: `x` are inputs (N×D), `y` the targets (N×P, NaN where
-    /// missing). Called after [`Kernel::initialise`]; a value that the specification gave stays. Most
-    /// kernels need no look.
+    /// Sets starting values that take a look at rows: `x` are inputs (N×D), `y` the targets (N×P,
+    /// NaN where missing). Called after [`Kernel::initialise`]; a value that the specification gave
+    /// stays. Most kernels need no look.
     fn initialise_from_rows(&mut self, x: MatRef<f64>, y: MatRef<f64>) {
         let _ = (x, y);
     }
@@ -205,18 +206,20 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         let _ = (x, y);
     }
 
-    /// Input columns that the kernel reads as labels 0, 1, …: they must not be standardised.
+    /// Returns the input columns that the kernel reads as labels 0, 1, …: they must not be
+    /// standardised.
     fn labels(&self) -> Vec<usize> {
         Vec::new()
     }
 
-    /// Those of the labels of which values that no training row has are known too: groups.
+    /// Returns those of the labels of which values that no training row has are known too: groups.
     fn open_labels(&self) -> Vec<usize> {
         Vec::new()
     }
 
-    /// Input columns of one kind, such as the pixels of an image, group by group: those of a group are standardised
-    /// with one mean and one scale, or they could not be compared any more.
+    /// Returns the input columns of one kind, such as the pixels of an image, group by group: those
+    /// of a group are standardised with one mean and one scale, or they could not be compared any
+    /// more.
     fn alike(&self) -> Vec<Vec<usize>> {
         Vec::new()
     }
@@ -241,8 +244,9 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
-    /// Inducing variables of another domain than the inputs, which the kernel takes in their place wherever rows have as many
-    /// columns as they, such as patches for images; `None` for a kernel that knows only inputs.
+    /// Returns the inducing variables of another domain than the inputs, which the kernel takes in
+    /// their place wherever rows have as many columns as they, such as patches for images; `None`
+    /// for a kernel that knows only inputs.
     fn interdomain(&self) -> Option<Interdomain> {
         None
     }
@@ -265,7 +269,8 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         Err(no_spectrum(self.name()))
     }
 
-    /// The kernel's form, where its expectations under Gaussian inputs are known; `None` for others.
+    /// Returns the kernel's form, where its expectations under Gaussian inputs are known; `None`
+    /// for others.
     fn form(&self) -> Option<Form<'_>> {
         None
     }
@@ -284,16 +289,16 @@ pub trait Kernel: Send + Sync + std::fmt::Debug {
         vec![Term { name: terms::name(&self.to_json(), names), kernel: self.clone_box() }]
     }
 
-    /// The kernel as a function of distances that somebody else measures; `None` if it is not such
-    /// a function.
+    /// Returns the kernel as a function of distances that somebody else measures; `None` if it is
+    /// not such a function.
     fn into_stationary(self: Box<Self>) -> Option<Box<dyn radial::Stationary>> {
         None
     }
 
-    /// The kernel as JSON, which [`build`] reads.
+    /// Returns the kernel as JSON, which [`build`] reads.
     fn to_json(&self) -> Value;
 
-    /// A copy.
+    /// Returns a copy.
     fn clone_box(&self) -> Box<dyn Kernel>;
 }
 
@@ -306,7 +311,7 @@ pub struct Interdomain {
     pub inputs: usize,
 }
 
-/// Whether inducing points of so many columns belong to a kernel of so many inputs.
+/// Returns whether inducing points of so many columns belong to a kernel of so many inputs.
 pub fn points_fit(kernel: &dyn Kernel, columns: usize, inputs: usize) -> bool {
     let of_another = Interdomain { columns, inputs };
     columns == inputs || kernel.interdomain() == Some(of_another)
@@ -322,7 +327,7 @@ fn check_columns(name: &str, columns: &[usize], x: MatRef<f64>) -> Result<()> {
     Err(Error::shape(format!("inputs of the kernel `{name}`"), expected, x.ncols()))
 }
 
-/// What [`Kernel::spectral`] says of a kernel that has none.
+/// Returns what [`Kernel::spectral`] says of a kernel that has none.
 fn no_spectrum(name: &str) -> Error {
     Error::Invalid(format!(
         "the kernel `{name}` has no spectral density to draw from, which functions by random features need: draw \
@@ -336,7 +341,7 @@ impl Clone for Box<dyn Kernel> {
     }
 }
 
-/// A kernel from its specification, either the short form (`matern52 + linear`) or JSON.
+/// Parses a kernel from its specification, either the short form (`matern52 + linear`) or JSON.
 ///
 /// # Errors
 /// [`crate::Error::Spec`] that names the position and what would be right;
@@ -354,8 +359,9 @@ pub fn parse(spec: &str, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
     })
 }
 
-/// Which of these columns the kernels of a specification (one, or several separated by `;`) read as labels
-/// ([`Kernel::labels`]). What cannot be read has none: it is refused, with the reason, where a model is made of it.
+/// Returns which of these columns the kernels of a specification (one, or several separated by `;`)
+/// read as labels ([`Kernel::labels`]). What cannot be read has none: it is refused, with the
+/// reason, where a model is made of it.
 pub fn label_columns(specification: &str, names: &[String]) -> Vec<usize> {
     let mut found = Vec::new();
     for_each_kernel(specification, names, &mut |kernel| found.extend(kernel.labels()));
@@ -364,8 +370,8 @@ pub fn label_columns(specification: &str, names: &[String]) -> Vec<usize> {
     found
 }
 
-/// Which of these columns the kernels of a specification take for columns of one kind ([`Kernel::alike`]); groups with
-/// a column in common are one. As for [`label_columns`] otherwise.
+/// Returns which of these columns the kernels of a specification take for columns of one kind
+/// ([`Kernel::alike`]); groups with a column in common are one. As for [`label_columns`] otherwise.
 pub fn alike_columns(specification: &str, names: &[String]) -> Vec<Vec<usize>> {
     let mut found: Vec<Vec<usize>> = Vec::new();
     for_each_kernel(specification, names, &mut |kernel| {

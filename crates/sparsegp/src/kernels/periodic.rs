@@ -88,7 +88,7 @@ impl Waves {
         tape.recycle(self.cos);
     }
 
-    /// (sin, cos) of row j and active column q.
+    /// Returns (sin, cos) of row j and active column q.
     fn at(&self, j: usize, q: usize) -> (f64, f64) {
         (self.sin[(j, q)], self.cos[(j, q)])
     }
@@ -165,7 +165,7 @@ impl Periodic {
         PI / self.period.value()[self.slot(q)]
     }
 
-    /// Whether ϱ is a sum of absolute sines.
+    /// Returns whether ϱ is a sum of absolute sines.
     fn absolute(&self) -> bool {
         self.form == Form::Gpflow && self.base.name() != super::squared_exponential::ENTRY.name
     }
@@ -184,7 +184,7 @@ impl Periodic {
         Waves { sin, cos }
     }
 
-    /// Σ s² or Σ |s|.
+    /// Adds Σ s² or Σ |s|.
     fn add_sines(&self, x: &Waves, z: &Waves, mut out: MatMut<f64>) {
         out.fill(0.0);
         let absolute = self.absolute();
@@ -202,7 +202,7 @@ impl Periodic {
         }
     }
 
-    /// From cotangents of angles to periods and inputs: ∂φ/∂x = π/p, ∂φ/∂p = −πx/p².
+    /// Pulls cotangents of angles back to periods and inputs: ∂φ/∂x = π/p, ∂φ/∂p = −πx/p².
     fn pull_angles(
         &self,
         x: MatRef<f64>,
@@ -328,8 +328,9 @@ impl Kernel for Periodic {
         units
     }
 
-    /// With the base `rbf` and z = 1/(4ℓ²) the correlation is exp(−z(1 − cos θ)) = e⁻ᶻ Σₖ Iₖ(z) cos kθ, θ = 2π(x − x′)/p: the number
-    /// k of the harmonic is the difference of two Poisson numbers of mean z/2 (Skellam 1946).
+    /// Draws the number of a harmonic. With the base `rbf` and z = 1/(4ℓ²) the correlation is
+    /// exp(−z(1 − cos θ)) = e⁻ᶻ Σₖ Iₖ(z) cos kθ, θ = 2π(x − x′)/p: the number k of the harmonic is
+    /// the difference of two Poisson numbers of mean z/2 (Skellam 1946).
     fn spectral(&self, mut out: MatMut<f64>, rng: &mut dyn rand::Rng) -> Result<f64> {
         let base = self.base.form();
         let Some(super::Form::SquaredExponential { variance, .. }) = base else {

@@ -28,8 +28,9 @@ const BETTER: f64 = 10.0;
 /// are not a fundamental.
 const LARGER: f64 = 0.05;
 
-/// The period that explains most of the targets (N×P, NaN where missing) over the places `x`, beside a parabola. `None` where
-/// no peak stands out of what noise would give. Places need not be in order or evenly spaced.
+/// Returns the period that explains most of the targets (N×P, NaN where missing) over the places
+/// `x`, beside a parabola. `None` where no peak stands out of what noise would give. Places need
+/// not be in order or evenly spaced.
 ///
 /// Peaks are those of the generalised Lomb–Scargle periodogram (Zechmeister & Kürster 2009, Eq. 5), as a part of the sum of
 /// squares and averaged over the targets, in two bands of frequencies ([`cycles`]). The highest of them are compared by
@@ -123,7 +124,8 @@ pub(super) fn periods(x: &[f64], y: MatRef<f64>, harmonics: usize) -> Option<Vec
 /// Steps of the search about a peak, for every step of the periodogram.
 const STEPS: i32 = 4;
 
-/// The best frequency about a peak, and its value: the top of the parabola through the best of some and its neighbours.
+/// Returns the best frequency about a peak, and its value: the top of the parabola through the best
+/// of some and its neighbours.
 fn nearby(value: &dyn Fn(f64) -> f64, centre: f64) -> (f64, f64) {
     let step = 1.0 / (DENSITY * f64::from(STEPS));
     let at = |i: i32| centre + step * f64::from(i);
@@ -144,7 +146,8 @@ fn nearby(value: &dyn Fn(f64) -> f64, centre: f64) -> (f64, f64) {
     (own, top)
 }
 
-/// Residuals of a parabola in t ∈ [−½, ½] by least squares; `None` where there is none left.
+/// Returns the residuals of a parabola in t ∈ [−½, ½] by least squares; `None` where there is none
+/// left.
 fn without_parabola(t: &[f64], r: Vec<f64>) -> Option<Vec<f64>> {
     let powers = (0..3).map(|power| t.iter().map(|v| v.powi(power)).collect());
     let r = remaining(powers, r);

@@ -30,7 +30,8 @@ pub(super) fn others(x: &[f64], y: MatRef<f64>, harmonics: usize, own: f64) -> V
     all
 }
 
-/// Places between neighbours (the means of equal places count as one row), and (y′ − y)/√(x′ − x) there.
+/// Returns places between neighbours (the means of equal places count as one row), and (y′ −
+/// y)/√(x′ − x) there.
 fn increments(x: &[f64], y: MatRef<f64>) -> (Vec<f64>, Mat<f64>) {
     let mut order: Vec<usize> = (0..x.len()).collect();
     order.sort_unstable_by(|a, b| x[*a].total_cmp(&x[*b]));
@@ -62,7 +63,7 @@ pub(super) fn take_out(x: &[f64], mut y: MatMut<f64>, period: f64, harmonics: us
     }
 }
 
-/// Targets without what some kernels explain by their starting values.
+/// Returns targets without what some kernels explain by their starting values.
 pub(super) fn left_by<'a>(
     kernels: impl Iterator<Item = &'a dyn super::Kernel>,
     x: MatRef<f64>,

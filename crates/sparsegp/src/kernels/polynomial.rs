@@ -42,7 +42,7 @@ fn build(args: Args<'_>) -> Result<Box<dyn Kernel>> {
 }
 
 impl Polynomial {
-    /// Σ v x² + c.
+    /// Computes Σ v x² + c.
     fn squares(&self, x: MatRef<f64>, out: &mut [f64]) {
         out.fill(self.offset.scalar());
         self.inner.add_squares(x, out);

@@ -24,7 +24,7 @@ impl Operation for Product {
         a * b
     }
 
-    /// The first factor carries the variance.
+    /// Gives the variance to the first factor.
     fn share(variance: f64, index: usize, _: usize) -> f64 {
         if index == 0 { variance } else { 1.0 }
     }

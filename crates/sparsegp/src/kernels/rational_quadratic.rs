@@ -52,14 +52,14 @@ impl Correlation for RationalQuadratic {
         (value, -0.5 * value / (1.0 + t))
     }
 
-    /// (1 + ϱ²/2α)^{−α} = E exp(−½τϱ²) with τ ~ Gamma of shape α and mean 1.
+    /// Uses (1 + ϱ²/2α)^{−α} = E exp(−½τϱ²) with τ ~ Gamma of shape α and mean 1.
     fn frequency_scale(&self, rng: &mut dyn rand::Rng) -> Option<f64> {
         let gamma = Gamma::new(self.alpha, 1.0 / self.alpha).ok()?;
         let precision: f64 = gamma.sample(rng);
         Some(precision.sqrt())
     }
 
-    /// With t = ϱ²/2α: log κ = −α log(1 + t), so ∂κ/∂α = κ {t/(1 + t) − log(1 + t)}.
+    /// Returns ∂κ/∂α = κ {t/(1 + t) − log(1 + t)}: with t = ϱ²/2α, log κ = −α log(1 + t).
     #[inline(always)]
     fn shape_slope<const FMA: bool>(&self, _: usize, d2: f64) -> f64 {
         let t = 0.5 * d2 / self.alpha;

@@ -83,7 +83,7 @@ pub fn register(entry: Entry) -> Result<()> {
     ENTRIES.register(entry)
 }
 
-/// The entry of a registered name or alias, in any capitals.
+/// Returns the entry of a registered name or alias, in any capitals.
 pub fn find(name: &str) -> Option<&'static Entry> {
     ENTRIES.find(name)
 }
@@ -123,8 +123,8 @@ pub fn build(json: &Value, inputs: Inputs<'_>) -> Result<Box<dyn Kernel>> {
     (entry.build)(Args { name: entry.name, entries, inputs })
 }
 
-/// The columns that kernels of groups were given, anywhere in a kernel: others leave them out unless they are given
-/// columns too, since between groups there is no distance.
+/// Returns the columns that kernels of groups were given, anywhere in a kernel: others leave them
+/// out unless they are given columns too, since between groups there is no distance.
 fn groups(json: &Value, inputs: Inputs<'_>) -> Vec<usize> {
     let own = |entries: &Map<String, Value>| {
         let name = entries.get("type").and_then(Value::as_str).and_then(find);
@@ -158,17 +158,17 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// The entries of a kernel of this name.
+    /// Creates the entries of a kernel of this name.
     pub fn new(name: &'static str, entries: &'a Map<String, Value>, inputs: Inputs<'a>) -> Self {
         Self { name, entries, inputs }
     }
 
-    /// An entry, if it was given.
+    /// Returns an entry, if it was given.
     pub fn get(&self, name: &str) -> Option<&'a Value> {
         self.entries.get(name)
     }
 
-    /// The whole number called `name` from `least` on, if it was given.
+    /// Returns the whole number called `name` from `least` on, if it was given.
     pub fn whole(&self, name: &str, least: u32) -> Result<Option<u32>> {
         let Some(given) = self.get(name) else { return Ok(None) };
         let number = given.as_f64().filter(|v| v.fract() == 0.0 && *v <= f64::from(u32::MAX));
@@ -180,7 +180,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// A [`Error::Spec`] for these arguments.
+    /// Returns an [`Error::Spec`] for these arguments.
     pub fn wrong(&self, reason: String) -> Error {
         Error::Spec {
             spec: Value::Object(self.entries.clone()).to_string(),
@@ -209,10 +209,10 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The positive parameter called `name`, 1 where it is not given. `len` is the number of values
-    /// of a vector; a vector may also be given as one number for all, and then stays a scalar unless
-    /// the specification gave none and `ard` asks for one value per input. The lengthscales of the coordinates of a place are
-    /// one, which may be given once.
+    /// Returns the positive parameter called `name`, 1 where it is not given. `len` is the number
+    /// of values of a vector; a vector may also be given as one number for all, and then stays a
+    /// scalar unless the specification gave none and `ard` asks for one value per input. The
+    /// lengthscales of the coordinates of a place are one, which may be given once.
     pub fn positive(&self, name: &str, len: Option<usize>, ard: bool) -> Result<Param> {
         let role = Role::of_kernel(name);
         let places = match len {
@@ -256,7 +256,8 @@ impl<'a> Args<'a> {
         Ok(param)
     }
 
-    /// The places among so many active input columns of the coordinates of each place on Earth.
+    /// Returns the places among so many active input columns of the coordinates of each place on
+    /// Earth.
     fn places(&self, len: usize) -> Result<Vec<Vec<usize>>> {
         let (dims, _) = self.active_dims()?;
         Ok(if dims.len() == len { self.inputs.of_places(&dims) } else { Vec::new() })
@@ -267,8 +268,8 @@ impl<'a> Args<'a> {
         read_into(name, self.get(name), param)
     }
 
-    /// Whether there is one lengthscale (or variance) per input column: the entry `ard`, else
-    /// `default`.
+    /// Returns whether there is one lengthscale (or variance) per input column: the entry `ard`,
+    /// else `default`.
     pub fn ard(&self, default: bool) -> Result<bool> {
         match self.entries.get("ard") {
             None => Ok(default),
@@ -277,7 +278,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// Indices of the input columns the kernel looks at, and whether they were given.
+    /// Returns the indices of the input columns the kernel looks at, and whether they were given.
     pub fn active_dims(&self) -> Result<(Vec<usize>, bool)> {
         let Some(given) = self.entries.get("active_dims") else {
             let groups = self.inputs.groups;
@@ -339,7 +340,7 @@ impl<'a> Args<'a> {
         Ok((dims, true))
     }
 
-    /// The only input column that the kernel looks at, and whether it was given.
+    /// Returns the only input column that the kernel looks at, and whether it was given.
     pub fn active_dim(&self) -> Result<(usize, bool)> {
         match self.active_dims()? {
             (dims, given) if dims.len() == 1 => Ok((dims[0], given)),
@@ -352,7 +353,7 @@ impl<'a> Args<'a> {
         }
     }
 
-    /// The children of a kernel that combines several.
+    /// Returns the children of a kernel that combines several.
     pub fn children(&self) -> Result<Vec<Box<dyn Kernel>>> {
         match self.entries.get("kernels") {
             Some(Value::Array(items)) if items.len() > MOST_CHILDREN => Err(self.wrong(format!(
@@ -376,7 +377,8 @@ fn read_into(name: &str, given: Option<&Value>, param: &mut Param) -> Result<()>
     Ok(())
 }
 
-/// An entry with a value for each of so many columns, if it has one for each column of the table: places have one there.
+/// Returns an entry with a value for each of so many columns, if it has one for each column of the
+/// table: places have one there.
 fn of_each(given: &Value, len: usize, places: &[Vec<usize>]) -> Option<Value> {
     if let Value::Object(object) = given {
         let value = of_each(object.get("value")?, len, places)?;
@@ -399,7 +401,7 @@ fn of_each(given: &Value, len: usize, places: &[Vec<usize>]) -> Option<Value> {
 /// Most kernels that one combines: slopes of a product, and starts, look at all pairs.
 const MOST_CHILDREN: usize = 100;
 
-/// JSON of a kernel from its parameters: plain numbers where nothing else is set.
+/// Returns JSON of a kernel from its parameters: plain numbers where nothing else is set.
 pub fn object(name: &str, params: &[(&str, &Param)], dims: Option<&[usize]>) -> Value {
     let mut object = serde_json::json!({ "type": name });
     for (path, param) in params {

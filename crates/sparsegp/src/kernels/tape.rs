@@ -15,12 +15,12 @@ pub struct Tape {
 }
 
 impl Tape {
-    /// A tape that records: a pull-back follows.
+    /// Creates a tape that records: a pull-back follows.
     pub fn recording() -> Self {
         Self { recording: true, ..Self::default() }
     }
 
-    /// A tape that does not record: values only.
+    /// Creates a tape that does not record: values only.
     pub fn off() -> Self {
         Self::default()
     }
@@ -33,12 +33,12 @@ impl Tape {
         }
     }
 
-    /// Whether a pull-back will follow.
+    /// Returns whether a pull-back will follow.
     pub fn is_recording(&self) -> bool {
         self.recording
     }
 
-    /// A matrix of the given shape with arbitrary contents.
+    /// Returns a matrix of the given shape with arbitrary contents.
     pub fn buffer(&mut self, rows: usize, cols: usize) -> Mat<f64> {
         match self.pool.iter().rposition(|m| m.nrows() == rows && m.ncols() == cols) {
             Some(index) => self.pool.remove(index),

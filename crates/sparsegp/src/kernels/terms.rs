@@ -62,12 +62,12 @@ pub fn terms(kernel: &dyn Kernel, names: &[String]) -> Vec<Term> {
     all
 }
 
-/// The name of an input column.
+/// Returns the name of an input column.
 pub(super) fn column_name(names: &[String], column: usize) -> String {
     names.get(column).map_or_else(|| column.to_string(), Clone::clone)
 }
 
-/// The kind of a kernel, and the inputs that it was given.
+/// Returns the kind of a kernel, and the inputs that it was given.
 pub(super) fn name(kernel: &Value, names: &[String]) -> String {
     let kind = kernel["type"].as_str().unwrap_or_default();
     // a class of another language goes by its own name

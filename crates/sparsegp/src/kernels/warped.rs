@@ -79,12 +79,12 @@ fn build(args: Args<'_>) -> Result<Box<dyn Kernel>> {
 /// e⁻ᵗ has no digits beside 1 from here on.
 const FAR: f64 = 37.0;
 
-/// ln(1 + eᵗ).
+/// Returns ln(1 + eᵗ).
 fn softplus(t: f64) -> f64 {
     if t > FAR { t } else { t.exp().ln_1p() }
 }
 
-/// ln(1 − e⁻ᵀ) for T > 0.
+/// Returns ln(1 − e⁻ᵀ) for T > 0.
 fn log_complement(t: f64) -> f64 {
     if t > std::f64::consts::LN_2 { (-(-t).exp()).ln_1p() } else { (-(-t).exp_m1()).ln() }
 }
@@ -121,7 +121,7 @@ fn bend(t: f64, a: f64, b: f64) -> Bent {
     }
 }
 
-/// The value of the q-th active column: there may be one for all.
+/// Returns the value of the q-th active column: there may be one for all.
 fn of(param: &Param, q: usize) -> f64 {
     param.value()[slot(param, q)]
 }
@@ -131,7 +131,7 @@ fn slot(param: &Param, q: usize) -> usize {
 }
 
 impl Warped {
-    /// t of the q-th active column at `x`.
+    /// Returns t of the q-th active column at `x`.
     fn place(&self, q: usize, x: f64) -> f64 {
         (x - of(&self.location, q)) / of(&self.scale, q)
     }
@@ -140,7 +140,7 @@ impl Warped {
         bend(self.place(q, x), of(&self.a, q), of(&self.b, q))
     }
 
-    /// All inputs, those of the active columns bent.
+    /// Returns all inputs, those of the active columns bent.
     fn bent(&self, x: MatRef<f64>, tape: &mut Tape) -> Mat<f64> {
         let mut bent = tape.buffer(x.nrows(), x.ncols());
         bent.copy_from(x);
@@ -183,7 +183,7 @@ impl Warped {
         }
     }
 
-    /// The same with another kernel inside.
+    /// Returns the same with another kernel inside.
     fn around(&self, base: Box<dyn Kernel>) -> Box<dyn Kernel> {
         Box::new(Self { base, ..self.clone() })
     }
@@ -272,7 +272,7 @@ impl Kernel for Warped {
         units
     }
 
-    /// That where nothing is bent.
+    /// Computes the relevance where nothing is bent.
     fn relevance(&self, relevance: &mut [f64]) {
         self.base.relevance(relevance);
     }

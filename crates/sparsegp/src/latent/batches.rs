@@ -70,7 +70,7 @@ impl GplvmBatches {
         Ok(())
     }
 
-    /// Rows to begin with, in which every column has a value.
+    /// Returns rows to begin with, in which every column has a value.
     pub(super) fn first_rows(&self, y: MatRef<f64>, seed: u64) -> Vec<usize> {
         let (n, p) = (y.nrows(), y.ncols());
         let order = permutation(&mut stream(seed, "latent/first"), n, n);
@@ -84,13 +84,13 @@ impl GplvmBatches {
     }
 }
 
-/// Rows of a matrix.
+/// Returns the rows of a matrix.
 pub(super) fn rows_of(a: MatRef<f64>, rows: &[usize]) -> Mat<f64> {
     Mat::from_fn(rows.len(), a.ncols(), |i, j| a[(rows[i], j)])
 }
 
 impl Targets {
-    /// Some rows, in the groups of all.
+    /// Returns some rows, in the groups of all.
     pub(super) fn some(&self, rows: &[usize]) -> Self {
         let has = rows_of(self.has.as_ref(), rows);
         let count = |c: usize| has.col_as_slice(c).iter().sum::<f64>() as usize;
@@ -154,7 +154,7 @@ impl Held {
         Uncertain::new(self.mean.as_ref(), self.variance.as_ref())
     }
 
-    /// The model with these rows.
+    /// Returns the model with these rows.
     fn in_model(&self, model: &Gplvm) -> Gplvm {
         let mean = Param::of_matrix(self.mean.as_ref(), Transform::Identity);
         let variance = Param::of_matrix(self.variance.as_ref(), Transform::Exp { lower: 0.0 });

@@ -126,7 +126,7 @@ pub struct LatentGradient {
     pub variance: Mat<f64>,
 }
 
-/// KL(q(X) ‖ N(0, I)) = ½ Σ (μ² + S − log S − 1).
+/// Returns KL(q(X) ‖ N(0, I)) = ½ Σ (μ² + S − log S − 1).
 pub fn divergence(x: Uncertain<'_>) -> f64 {
     let (n, q) = (x.mean.nrows(), x.mean.ncols());
     let one = |i: usize, j: usize| {
@@ -205,7 +205,7 @@ impl<'a> Bound<'a> {
         Err(Error::NonFinite { what: "the bound".into(), value: own.data })
     }
 
-    /// F, with all that its slopes need.
+    /// Returns F, with all that its slopes need.
     fn sum(&mut self, psi1_y: Mat<f64>, psi2: Vec<Mat<f64>>) -> Result<f64> {
         let (noise, l) = (self.setting.noise, self.factor.l.as_ref());
         let cells = self.targets.cells() as f64;
@@ -250,7 +250,8 @@ impl<'a> Bound<'a> {
         Ok(value - penalty)
     }
 
-    /// Σ ρ over all cells, minus its slopes in d, and its slope in σ². What is pooled is pooled over cells.
+    /// Returns Σ ρ over all cells, minus its slopes in d, and its slope in σ². What is pooled is
+    /// pooled over cells.
     fn penalty(&self) -> (f64, Vec<f64>, f64) {
         let (term, noise, cells) = (self.setting.term, self.setting.noise, &self.targets.cells);
         let both = || self.unexplained.iter().zip(cells);
@@ -274,27 +275,28 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// The bound F − KL(q(X) ‖ N(0, I)); minus infinity for inputs that are known.
+    /// Returns the bound F − KL(q(X) ‖ N(0, I)); minus infinity for inputs that are known.
     pub fn value(&self) -> f64 {
         self.data - divergence(self.x)
     }
 
-    /// F, the part of the data: a bound of the expectation of log p(Y | X) under q(X).
+    /// Returns F, the part of the data: a bound of the expectation of log p(Y | X) under q(X).
     pub fn data(&self) -> f64 {
         self.data
     }
 
-    /// d, the expected variance that the inducing points do not explain, of every row.
+    /// Returns d, the expected variance that the inducing points do not explain, of every row.
     pub fn unexplained(&self) -> &[f64] {
         &self.unexplained
     }
 
-    /// How many rows have a d below 0 by more than rounding: then the jitter is too small.
+    /// Returns how many rows have a d below 0 by more than rounding: then the jitter is too small.
     pub fn negative(&self) -> usize {
         self.negative
     }
 
-    /// The best q(u) = N(m, S_p) of every column: m (M×P), and S of every group of columns ([`Targets::groups`]), M×M.
+    /// Returns the best q(u) = N(m, S_p) of every column: m (M×P), and S of every group of columns
+    /// ([`Targets::groups`]), M×M.
     pub fn q_u(&self) -> (Mat<f64>, Vec<Mat<f64>>) {
         let l = &self.factor.l;
         let half = product(l.transpose(), self.b.as_ref());
@@ -307,7 +309,8 @@ impl<'a> Bound<'a> {
         (product(l.as_ref(), half.as_ref()), self.shared.iter().map(covariance).collect())
     }
 
-    /// The best q of the whitened variable L⁻¹u, of columns that are missing in the same rows.
+    /// Returns the best q of the whitened variable L⁻¹u, of columns that are missing in the same
+    /// rows.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`], which only rounding can cause; [`Error::Invalid`] for several groups of columns.
@@ -325,8 +328,9 @@ impl<'a> Bound<'a> {
         })
     }
 
-    /// That of row i's ψ₂ is −½σ⁻²Σ_p(R⁻¹ + bbᵀ) − wᵢK⁻¹ over the cells of the row. What R⁻¹ and K⁻¹ have in common is taken out, which
-    /// for the bound of 2009 leaves nothing of K⁻¹: else large numbers would cancel.
+    /// Returns the cotangents of ψ₂: that of row i's ψ₂ is −½σ⁻²Σ_p(R⁻¹ + bbᵀ) − wᵢK⁻¹ over the
+    /// cells of the row. What R⁻¹ and K⁻¹ have in common is taken out, which for the bound of 2009
+    /// leaves nothing of K⁻¹: else large numbers would cancel.
     fn psi2_bars(&self) -> (Mat<f64>, Vec<Mat<f64>>) {
         let (has, count, noise) = (&self.targets.has, self.shared.len(), self.setting.noise);
         let rest = |i: usize| -self.slopes[i] - 0.5 * self.targets.cells[i] / noise;
@@ -343,8 +347,8 @@ impl<'a> Bound<'a> {
         (weights, all)
     }
 
-    /// The cotangent of Kuu, L⁻ᵀ[½ Σ_p (I − B⁻¹) − ½ Lᵀb(Lᵀb)ᵀ + L⁻¹ΨL⁻ᵀ]L⁻¹ with Ψ = Σᵢ wᵢψ₂ᵢ. What is given is −Σᵢ (wᵢ + nᵢ/2σ²)ψ₂ᵢ
-    /// for rows of nᵢ cells.
+    /// Returns the cotangent of Kuu, L⁻ᵀ[½ Σ_p (I − B⁻¹) − ½ Lᵀb(Lᵀb)ᵀ + L⁻¹ΨL⁻ᵀ]L⁻¹ with Ψ = Σᵢ
+    /// wᵢψ₂ᵢ. What is given is −Σᵢ (wᵢ + nᵢ/2σ²)ψ₂ᵢ for rows of nᵢ cells.
     fn kuu_bar(&self, rest: MatRef<f64>) -> Mat<f64> {
         let (l, noise) = (&self.factor.l, self.setting.noise);
         let mut weighted = rest.to_owned() * Scale(-1.0);
@@ -360,7 +364,7 @@ impl<'a> Bound<'a> {
         sandwich_inverse(l.as_ref(), inner, par_for(l.nrows()))
     }
 
-    /// Cotangents of F.
+    /// Returns the cotangents of F.
     ///
     /// # Errors
     /// None that inputs can cause.
@@ -377,7 +381,7 @@ impl<'a> Bound<'a> {
         })
     }
 
-    /// Slopes of F: only of the part of the data.
+    /// Returns the slopes of F: only of the part of the data.
     ///
     /// # Errors
     /// None that inputs can cause.
@@ -422,7 +426,7 @@ impl<'a> Bound<'a> {
         })
     }
 
-    /// Slopes of the bound F − KL(q(X) ‖ N(0, I)).
+    /// Returns the slopes of the bound F − KL(q(X) ‖ N(0, I)).
     ///
     /// # Errors
     /// [`Error::Invalid`] for inputs that are known: their divergence has no slope.

@@ -89,7 +89,7 @@ pub(super) struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    /// One row with these cells.
+    /// Creates places of one row with these cells.
     pub(super) fn of_row(posterior: &'a Posterior, y: &[(usize, f64)]) -> Self {
         let m = posterior.b.nrows();
         let mut gram = Mat::zeros(m, m);
@@ -116,7 +116,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// The rows of targets in the groups of the posterior, with what [`Posterior::grams`] says of these.
+    /// Creates the rows of targets in the groups of the posterior, with what [`Posterior::grams`]
+    /// says of these.
     pub(super) fn of_targets(
         posterior: &'a Posterior,
         targets: &Targets,

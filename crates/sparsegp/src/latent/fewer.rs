@@ -72,7 +72,7 @@ pub(super) fn grown(
     Ok(best)
 }
 
-/// A map with one more dimension, which is nearly switched off.
+/// Returns a map with one more dimension, which is nearly switched off.
 fn padded(model: &Gplvm, targets: &Targets, options: &GplvmOptions) -> Result<Option<Gplvm>> {
     let q = options.dimensions;
     let mut kernel = parse(&options.kernel, Inputs::unnamed(q))?;

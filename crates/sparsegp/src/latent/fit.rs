@@ -156,8 +156,8 @@ const LEAST_INFORMATION: f64 = 0.01;
 /// Least and largest part of the targets' variance that noise starts with.
 const NOISE: [f64; 2] = [0.01, 0.5];
 
-/// Columns' means, and the roots of the mean squares around them: of each, or of all together. A column of one value has the scale of
-/// all, and is 0.
+/// Returns the columns' means, and the roots of the mean squares around them: of each, or of all
+/// together. A column of one value has the scale of all, and is 0.
 fn units(y: MatRef<f64>, each: bool) -> Result<(Vec<f64>, Vec<f64>)> {
     let (mut squares, mut count) = (0.0, 0.0);
     let (mut centre, mut own) = (Vec::new(), Vec::new());
@@ -263,7 +263,8 @@ pub fn fit_gplvm_watched(
     })
 }
 
-/// Trainings of these rows, of which the best is kept: the model, its bound, how it ended, and the bounds of all.
+/// Makes trainings of these rows, of which the best is kept: the model, its bound, how it ended,
+/// and the bounds of all.
 fn trainings(
     targets: &Targets,
     options: &GplvmOptions,
@@ -321,7 +322,7 @@ fn trainings(
     }
 }
 
-/// The model that a training starts from.
+/// Returns the model that a training starts from.
 pub(super) fn started(
     targets: &Targets,
     options: &GplvmOptions,
@@ -386,7 +387,7 @@ pub(crate) fn train<T: Trainable>(
 }
 
 impl FittedGplvm {
-    /// q(X) of the training rows: means and variances, N×Q each.
+    /// Returns q(X) of the training rows: means and variances, N×Q each.
     ///
     /// # Errors
     /// As for [`Uncertain::new`], if somebody has changed the model.
@@ -395,9 +396,10 @@ impl FittedGplvm {
         Ok((owned(x.mean), owned(x.variance)))
     }
 
-    /// How much functions vary along every latent dimension, Q numbers of which the largest is 1: the prior variance of their slope
-    /// (Σ σ²/ℓ² of squared exponentials, a of linear kernels). Dimensions with next to nothing are not used; it is 0 for those in
-    /// which all places are those of the prior, 0 ± 1.
+    /// Returns how much functions vary along every latent dimension, Q numbers of which the largest
+    /// is 1: the prior variance of their slope (Σ σ²/ℓ² of squared exponentials, a of linear
+    /// kernels). Dimensions with next to nothing are not used; it is 0 for those in which all
+    /// places are those of the prior, 0 ± 1.
     pub fn relevance(&self) -> Vec<f64> {
         let mut all = self.posterior.slope_variances();
         all.iter_mut()
@@ -408,7 +410,7 @@ impl FittedGplvm {
         all.iter().map(|v| v / largest).collect()
     }
 
-    /// Nats that the places of a row say in the mean, KL(q(x) ‖ p(x)) of every dimension.
+    /// Returns nats that the places of a row say in the mean, KL(q(x) ‖ p(x)) of every dimension.
     fn information(&self) -> Vec<f64> {
         let (mean, variance) = (&self.model.mean, &self.model.variance);
         let q = self.posterior.slope_variances().len();
@@ -420,7 +422,8 @@ impl FittedGplvm {
         (0..q).map(|j| (j * n..(j + 1) * n).map(one).sum::<f64>() / n as f64).collect()
     }
 
-    /// What a person should know of a map without any dimension: the columns have nothing in common that it could show.
+    /// Returns what a person should know of a map without any dimension: the columns have nothing
+    /// in common that it could show.
     pub fn emptiness(&self) -> Option<String> {
         self.relevance().iter().all(|r| *r == 0.0).then(|| {
             "the map is empty: no dimension says anything of the rows, whose columns are noise to it (relevance 0); look whether \
@@ -429,13 +432,13 @@ impl FittedGplvm {
         })
     }
 
-    /// Noise variances of the columns in the targets' units, P numbers.
+    /// Returns the noise variances of the columns in the targets' units, P numbers.
     pub fn noise(&self) -> Vec<f64> {
         self.scale.iter().map(|scale| self.posterior.noise() * scale * scale).collect()
     }
 
-    /// Means and variances of the latent functions at inputs N(μ, S) (N×Q; S = 0 for known ones), N×P each, in the targets' units.
-    /// Observations have [`FittedGplvm::noise`] more.
+    /// Returns the means and variances of the latent functions at inputs N(μ, S) (N×Q; S = 0 for
+    /// known ones), N×P each, in the targets' units. Observations have [`FittedGplvm::noise`] more.
     ///
     /// # Errors
     /// As for [`Posterior::predict_f`].
@@ -484,7 +487,8 @@ impl FittedGplvm {
         ))
     }
 
-    /// Rows in the unit of the posterior. What has other columns stays, and the posterior says what is wrong.
+    /// Returns rows in the unit of the posterior. What has other columns stays, and the posterior
+    /// says what is wrong.
     fn scaled(&self, y: MatRef<f64>) -> Mat<f64> {
         match y.ncols() == self.centre.len() {
             true => Mat::from_fn(y.nrows(), y.ncols(), |i, j| {

@@ -37,12 +37,12 @@ pub(super) struct Global {
     pub(super) groups: Vec<(Vec<usize>, Cholesky)>,
 }
 
-/// The columns of a matrix that a group has.
+/// Returns the columns of a matrix that a group has.
 fn of_columns(a: MatRef<f64>, columns: &[usize]) -> Mat<f64> {
     Mat::from_fn(a.nrows(), columns.len(), |i, j| a[(i, columns[j])])
 }
 
-/// L⁻¹A.
+/// Returns L⁻¹A.
 fn solved(l: MatRef<f64>, a: MatRef<f64>) -> Mat<f64> {
     let mut out = a.to_owned();
     solve_lower(l, out.as_mut(), Par::Seq);
@@ -50,7 +50,7 @@ fn solved(l: MatRef<f64>, a: MatRef<f64>) -> Mat<f64> {
 }
 
 impl Global {
-    /// The best one for a bound of all rows.
+    /// Creates the best one for a bound of all rows.
     pub(super) fn best(bound: &Bound<'_>) -> Self {
         let both = bound.targets().groups().iter().zip(&bound.shared);
         Self {
@@ -59,7 +59,7 @@ impl Global {
         }
     }
 
-    /// q(u) at the kernel and the points of a model.
+    /// Returns q(u) at the kernel and the points of a model.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] for points too close.
@@ -110,7 +110,7 @@ impl Global {
         Ok(())
     }
 
-    /// Σ_p KL(q(v_p) ‖ N(0, I)).
+    /// Returns Σ_p KL(q(v_p) ‖ N(0, I)).
     fn divergence(&self) -> f64 {
         let m = self.mean.nrows();
         let of = |(columns, factor): &(Vec<usize>, Cholesky)| {
@@ -124,7 +124,8 @@ impl Global {
         0.5 * (spread + dot(self.mean.as_ref(), self.mean.as_ref()))
     }
 
-    /// The bound by rows with this weight, and its slopes by the constrained numbers of kernel, noise and points.
+    /// Returns the bound by rows with this weight, and its slopes by the constrained numbers of
+    /// kernel, noise and points.
     ///
     /// # Errors
     /// As for [`Global::posterior`]; [`Error::NonFinite`] where the bound is not a number.

@@ -30,8 +30,9 @@ struct Component {
 }
 
 impl Posterior {
-    /// Means and variances of the observations in all cells of new rows (N×P, NaN where missing), on the scale of the targets;
-    /// those of cells that a row has are not looked at. As for [`Posterior::embed`], whose candidates and options these are.
+    /// Returns the means and variances of the observations in all cells of new rows (N×P, NaN where
+    /// missing), on the scale of the targets; those of cells that a row has are not looked at. As
+    /// for [`Posterior::embed`], whose candidates and options these are.
     ///
     /// # Errors
     /// As for [`Posterior::embed`].
@@ -63,7 +64,8 @@ impl Posterior {
         ))
     }
 
-    /// Means and variances of the latent functions of every column over the places of a row with these cells.
+    /// Returns the means and variances of the latent functions of every column over the places of a
+    /// row with these cells.
     fn averaged(
         &self,
         y: &Cells,
@@ -101,8 +103,8 @@ impl Posterior {
         Ok((0..self.columns()).map(moments).collect())
     }
 
-    /// What places are drawn from: wider Gaussians at the optima, and at candidates by how probable the cells are there, as wide
-    /// as these lie apart.
+    /// Returns what places are drawn from: wider Gaussians at the optima, and at candidates by how
+    /// probable the cells are there, as wide as these lie apart.
     fn mixture(&self, y: &Cells, near: &Candidates, optima: &[Optimum]) -> Vec<Component> {
         let q = self.dimensions();
         let of_optimum = |own: &Optimum| Component {
@@ -144,7 +146,7 @@ fn drawn(mixture: &[Component], q: usize, generator: &mut impl Rng) -> Mat<f64> 
     places
 }
 
-/// The log density of a mixture but for a constant.
+/// Returns the log density of a mixture but for a constant.
 fn log_density(mixture: &[Component], place: &[f64]) -> f64 {
     let of = |own: &Component| {
         let both = own.mean.iter().zip(&own.variance).zip(place);

@@ -42,12 +42,12 @@ impl std::fmt::Debug for Gplvm {
 }
 
 impl Gplvm {
-    /// Inducing points, M×Q.
+    /// Returns the inducing points, M×Q.
     pub fn points(&self) -> MatRef<'_, f64> {
         self.points.matrix()
     }
 
-    /// q(X).
+    /// Returns q(X).
     ///
     /// # Errors
     /// As for [`Uncertain::new`].
@@ -55,7 +55,7 @@ impl Gplvm {
         Uncertain::new(self.mean.matrix(), self.variance.matrix())
     }
 
-    /// The bound after its first pass.
+    /// Returns the bound after its first pass.
     ///
     /// # Errors
     /// As for [`Bound::new`].
@@ -77,16 +77,17 @@ pub trait Trainable {
     /// Shows the parameters with their paths.
     fn visit<'a>(&'a self, visitor: Visitor<'a, '_>);
 
-    /// The same, to change them.
+    /// Shows the same, to change them.
     fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>);
 
-    /// The bound and its gradient by all constrained parameters, in the order of [`Trainable::visit`].
+    /// Returns the bound and its gradient by all constrained parameters, in the order of
+    /// [`Trainable::visit`].
     ///
     /// # Errors
     /// As for [`Bound::new`].
     fn evaluate(&self, targets: &Targets) -> Result<(f64, Vec<f64>)>;
 
-    /// Only the bound.
+    /// Returns only the bound.
     ///
     /// # Errors
     /// As for [`Bound::new`].
@@ -151,7 +152,7 @@ impl<T: Trainable> Objective for Training<'_, T> {
     }
 }
 
-/// An owned matrix from a view.
+/// Returns an owned matrix from a view.
 pub(super) fn owned(a: MatRef<f64>) -> Mat<f64> {
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)])
 }

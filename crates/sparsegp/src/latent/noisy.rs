@@ -88,12 +88,13 @@ impl NoisyInputs {
         })
     }
 
-    /// How many cells are not known exactly.
+    /// Returns how many cells are not known exactly.
     pub fn uncertain(&self) -> usize {
         self.cells.len()
     }
 
-    /// q(X): means and variances, N×D each; the variance of a cell that is known exactly is 0.
+    /// Returns q(X): means and variances, N×D each; the variance of a cell that is known exactly
+    /// is 0.
     pub fn inputs(&self) -> (Mat<f64>, Mat<f64>) {
         let mut mean = self.measured.clone();
         let mut variance = Mat::zeros(mean.nrows(), mean.ncols());
@@ -106,7 +107,7 @@ impl NoisyInputs {
         (mean, variance)
     }
 
-    /// KL(q(X) ‖ p(X)).
+    /// Returns KL(q(X) ‖ p(X)).
     pub fn divergence(&self) -> f64 {
         let both = self.shift.value().iter().zip(self.ratio.value());
         both.map(|(a, r)| 0.5 * (a * a + r - r.ln() - 1.0)).sum()

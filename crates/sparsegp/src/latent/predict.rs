@@ -51,7 +51,7 @@ pub(crate) type KeptGroup<'a> = (&'a [usize], MatRef<'a, f64>);
 const COLUMNS: usize = 32;
 
 impl Bound<'_> {
-    /// The best q(u), which outlives the rows.
+    /// Returns the best q(u), which outlives the rows.
     pub fn posterior(&self) -> Posterior {
         let both = self.shared.iter().zip(self.targets().groups());
         let known = both.map(|(shared, group)| Known {
@@ -75,13 +75,14 @@ impl Bound<'_> {
 /// What a file keeps.
 #[cfg(feature = "files")]
 impl Posterior {
-    /// What it takes to make it again: b (M×P), and for columns that share their rows L_B (M×M).
+    /// Returns what it takes to make it again: b (M×P), and for columns that share their rows L_B
+    /// (M×M).
     pub(crate) fn kept(&self) -> (MatRef<'_, f64>, Vec<KeptGroup<'_>>) {
         let known = self.known.iter().map(|k| (k.columns.as_slice(), k.factor.l.as_ref()));
         (self.b.as_ref(), known.collect())
     }
 
-    /// The absolute jitter in the factor of Kuu.
+    /// Returns the absolute jitter in the factor of Kuu.
     pub(crate) fn jitter(&self) -> f64 {
         self.factor.jitter
     }
@@ -131,7 +132,7 @@ impl Posterior {
         })
     }
 
-    /// Σ (bbᵀ + R⁻¹ − K⁻¹) over the columns of every group, M×M each.
+    /// Returns Σ (bbᵀ + R⁻¹ − K⁻¹) over the columns of every group, M×M each.
     pub(super) fn grams(&self) -> Vec<Mat<f64>> {
         let of = |known: &Known| {
             let mut gram = &known.reduction * Scale(-(known.columns.len() as f64));
@@ -143,29 +144,29 @@ impl Posterior {
         self.known.iter().map(of).collect()
     }
 
-    /// Noise variance σ²: what observations have beyond the latent functions.
+    /// Returns the noise variance σ²: what observations have beyond the latent functions.
     pub fn noise(&self) -> f64 {
         self.noise
     }
 
-    /// Number of latent dimensions.
+    /// Returns the number of latent dimensions.
     pub fn dimensions(&self) -> usize {
         self.psi.points().ncols()
     }
 
-    /// Number of columns of the targets.
+    /// Returns the number of columns of the targets.
     pub fn columns(&self) -> usize {
         self.b.ncols()
     }
 
-    /// What was learnt of the inputs' relevance: see [`Psi::slope_variances`].
+    /// Returns what was learnt of the inputs' relevance: see [`Psi::slope_variances`].
     pub fn slope_variances(&self) -> Vec<f64> {
         self.psi.slope_variances()
     }
 
-    /// Means and variances of the latent functions at inputs N(μ, S) (N×Q), N×P each; S = 0 for inputs that are known. Under uncertain
-    /// inputs these are the moments of a distribution that is not Gaussian (Titsias & Lawrence
-    /// 2010):
+    /// Returns the means and variances of the latent functions at inputs N(μ, S) (N×Q), N×P each;
+    /// S = 0 for inputs that are known. Under uncertain inputs these are the moments of a
+    /// distribution that is not Gaussian (Titsias & Lawrence 2010):
     ///
     /// ```text
     /// ⟨f⟩ = ψ₁b      var f = ψ₀ − tr (K⁻¹ − R⁻¹)ψ₂ + bᵀψ₂b − ⟨f⟩²
@@ -213,7 +214,7 @@ impl Posterior {
         Ok((mean, variance))
     }
 
-    /// At inputs that are known: k(x, x) − ‖L⁻¹k‖² + ‖L_B⁻¹L⁻¹k‖².
+    /// Predicts at inputs that are known: k(x, x) − ‖L⁻¹k‖² + ‖L_B⁻¹L⁻¹k‖².
     fn predict_known(&self, x: MatRef<f64>) -> (Mat<f64>, Mat<f64>) {
         let (n, z) = (x.nrows(), self.psi.points());
         let x = x.to_owned();

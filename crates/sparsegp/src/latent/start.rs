@@ -60,8 +60,9 @@ pub(super) fn random(n: usize, q: usize, seed: u64, restart: usize) -> Mat<f64> 
 /// Below this part of the largest, a component has no direction.
 const LEAST: f64 = 1e-10;
 
-/// The first Q principal components of centred targets (N×P, 0 where missing), each of unit variance; components that the targets do not
-/// have are draws of the prior. O(min(N, P)³ + NP min(N, P)).
+/// Returns the first Q principal components of centred targets (N×P, 0 where missing), each of unit
+/// variance; components that the targets do not have are draws of the prior. O(min(N, P)³ + NP
+/// min(N, P)).
 pub(super) fn principal(y: MatRef<f64>, q: usize, seed: u64) -> Result<Started> {
     let (n, p) = (y.nrows(), y.ncols());
     let by_columns = p <= n;

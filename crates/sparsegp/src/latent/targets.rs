@@ -68,22 +68,22 @@ impl Targets {
         })
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.y.nrows()
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     pub fn columns(&self) -> usize {
         self.y.ncols()
     }
 
-    /// Number of cells with a value.
+    /// Returns the number of cells with a value.
     pub fn cells(&self) -> usize {
         self.groups.iter().map(|group| group.rows * group.columns.len()).sum()
     }
 
-    /// Columns that are missing in the same rows, in the order of their first ones.
+    /// Returns columns that are missing in the same rows, in the order of their first ones.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }

@@ -104,18 +104,19 @@ impl Ratios<'_> {
 
 /// What local variables make Gaussian. Slices hold K numbers, one for each latent value.
 pub trait Augmented: Send + Sync {
-    /// The bound ℓ on E[log p(y | f)] under fₖ ~ N(meanₖ, varianceₖ), with all constants, and its
-    /// slopes. ∂ℓ/∂variance ≤ 0.
+    /// Returns the bound ℓ on E[log p(y | f)] under fₖ ~ N(meanₖ, varianceₖ), with all constants,
+    /// and its slopes. ∂ℓ/∂variance ≤ 0.
     fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64;
 
-    /// The likelihood by its C, g, h and φ, if it is super-Gaussian.
+    /// Returns the likelihood by its C, g, h and φ, if it is super-Gaussian.
     fn super_gaussian(&self) -> Option<&dyn SuperGaussian> {
         None
     }
 
-    /// For every number among the parameters the power p of its update in closed form, where it has one: θ ←
-    /// (Σ over / Σ under)ᵖ with the sums of [`Augmented::add_ratios`] over the rows. At the present q(f) it never lowers
-    /// the sum of the bounds, and it stays where their slope is 0. Empty if no parameter has one.
+    /// Returns for every number among the parameters the power p of its update in closed form,
+    /// where it has one: θ ← (Σ over / Σ under)ᵖ with the sums of [`Augmented::add_ratios`] over
+    /// the rows. At the present q(f) it never lowers the sum of the bounds, and it stays where
+    /// their slope is 0. Empty if no parameter has one.
     fn powers(&self) -> Vec<Option<f64>> {
         Vec::new()
     }
@@ -125,13 +126,13 @@ pub trait Augmented: Send + Sync {
         let _ = (target, mean, variance, out);
     }
 
-    /// In how many turns the latent values move ([`Augmented::turn`]): one unless the local variables of
-    /// some are to be renewed after others have moved.
+    /// Returns in how many turns the latent values move ([`Augmented::turn`]): one unless the local
+    /// variables of some are to be renewed after others have moved.
     fn turns(&self) -> usize {
         1
     }
 
-    /// The turn of a latent value.
+    /// Returns the turn of a latent value.
     fn turn(&self, latent: usize) -> usize {
         let _ = latent;
         0
@@ -151,7 +152,7 @@ pub trait Augmented: Send + Sync {
     );
 }
 
-/// [`updated`] by these rows: targets with means and variances of their latent values.
+/// Returns [`updated`] by these rows: targets with means and variances of their latent values.
 pub fn closed_form<'a>(
     likelihood: &dyn Augmented,
     rows: impl IntoIterator<Item = (Target, &'a [f64], &'a [f64])>,
@@ -165,8 +166,8 @@ pub fn closed_form<'a>(
     updated(likelihood, &over, &under)
 }
 
-/// What the numbers among the parameters become by the sums of [`Augmented::add_ratios`]; none for those that stay:
-/// they have no update in closed form, or these rows say nothing of them.
+/// Returns what the numbers among the parameters become by the sums of [`Augmented::add_ratios`];
+/// none for those that stay: they have no update in closed form, or these rows say nothing of them.
 pub fn updated(likelihood: &dyn Augmented, over: &[f64], under: &[f64]) -> Vec<Option<f64>> {
     let ratios = over.iter().zip(under).map(|(over, under)| over / under);
     let each = likelihood.powers().into_iter().zip(ratios);
@@ -190,24 +191,24 @@ pub struct Form {
 }
 
 impl Form {
-    /// Of h² = (y − f)²: noise around f.
+    /// Creates the form of h² = (y − f)²: noise around f.
     pub fn of_residual(log_c: f64, y: f64) -> Self {
         Self { log_c, g: 0.0, centre: y, gamma: 1.0, floor: 0.0 }
     }
 
-    /// Of h² = α − βf + γf² for γ > 0, as the thesis writes it.
+    /// Creates the form of h² = α − βf + γf² for γ > 0, as the thesis writes it.
     pub fn of_polynomial(log_c: f64, g: f64, [alpha, beta, gamma]: [f64; 3]) -> Self {
         let centre = 0.5 * beta / gamma;
         Self { log_c, g, centre, gamma, floor: (alpha - gamma * centre * centre).max(0.0) }
     }
 
-    /// E h² under f ~ N(mean, variance).
+    /// Returns E h² under f ~ N(mean, variance).
     pub fn square(&self, mean: f64, variance: f64) -> f64 {
         let d = mean - self.centre;
         self.gamma * (d * d + variance) + self.floor
     }
 
-    /// The site of a local variable.
+    /// Returns the site of a local variable.
     pub fn site(&self, omega: f64) -> Site {
         let precision = 2.0 * self.gamma * omega;
         Site { potential: self.g + precision * self.centre, precision }
@@ -219,24 +220,24 @@ pub trait SuperGaussian: Send + Sync {
     /// Calls `work` with the form of p(y | ·) and its φ.
     fn with(&self, target: Target, work: &mut dyn FnMut(&Form, &dyn Mixing));
 
-    /// Slopes of ℓ with respect to the parameters at fixed moments of f; `square` is c² and `omega` ω̄.
-    /// Overwrites `out`.
+    /// Computes slopes of ℓ with respect to the parameters at fixed moments of f; `square` is c²
+    /// and `omega` ω̄. Overwrites `out`.
     fn slopes(&self, target: Target, mean: f64, square: f64, omega: f64, out: &mut [f64]) {
         let _ = (target, mean, square, omega, out);
     }
 
-    /// [`Augmented::powers`].
+    /// Returns [`Augmented::powers`].
     fn powers(&self) -> Vec<Option<f64>> {
         Vec::new()
     }
 
-    /// [`Augmented::add_ratios`] of a row, by its c².
+    /// Adds what [`Augmented::add_ratios`] adds of a row, by its c².
     fn add_ratio(&self, target: Target, square: f64, out: &mut Ratios<'_>) {
         let _ = (target, square, out);
     }
 
-    /// log p(y | f) with its first and second derivative by f:
-    /// g − 2γω̄(f − t) and κ₂(2γ(f − t))² − 2γω̄ with κ₂ = (log φ)″.
+    /// Returns log p(y | f) with its first and second derivative by f: g − 2γω̄(f − t) and κ₂(2γ(f
+    /// − t))² − 2γω̄ with κ₂ = (log φ)″.
     fn log_density(&self, target: Target, f: f64) -> [f64; 3] {
         let mut out = [0.0; 3];
         self.with(target, &mut |form, mixing| {
@@ -257,15 +258,15 @@ pub trait SuperGaussian: Send + Sync {
     }
 }
 
-/// log p(y | f) of a super-Gaussian density with its derivatives by f, for
+/// Returns log p(y | f) of a super-Gaussian density with its derivatives by f, for
 /// [`LogProb`](super::custom::LogProb).
 pub fn log_prob<T: Real>(law: &dyn SuperGaussian, target: Target, f: T) -> T {
     let [value, first, second] = law.log_density(target, f.value());
     f.chain(value, first, second)
 }
 
-/// log C of noise around f whose density is C φ((y − f)²): −log ∫ φ(x²) dx, by the double exponential rule on
-/// the half line (Takahasi & Mori 1974).
+/// Returns log C of noise around f whose density is C φ((y − f)²): −log ∫ φ(x²) dx, by the double
+/// exponential rule on the half line (Takahasi & Mori 1974).
 pub fn log_constant(phi: &dyn Mixing) -> f64 {
     // where φ has fallen to e⁻¹, in logarithms of x
     let (mut low, mut high) = (-300.0_f64, 300.0_f64);
@@ -337,19 +338,20 @@ impl<S: SuperGaussian> Augmented for S {
     }
 }
 
-/// A draw of π_φ(ω | c), by inversion of its Laplace transform where there is no direct way.
+/// Returns a draw of π_φ(ω | c), by inversion of its Laplace transform where there is no direct
+/// way.
 fn omega(mixing: &dyn Mixing, c: f64, rng: &mut dyn rand::Rng) -> f64 {
     mixing.sample(c, rng).unwrap_or_else(|| {
         Tilted::new(mixing, c).map_or(f64::NAN, |law| law.sample_by_inversion(rng))
     })
 }
 
-/// A draw of PG(shape, tilt).
+/// Returns a draw of PG(shape, tilt).
 pub(super) fn polya_gamma(shape: f64, tilt: f64, rng: &mut dyn rand::Rng) -> f64 {
     PolyaGamma::new(shape, tilt).map_or(f64::NAN, |law| law.sample(rng))
 }
 
-/// Names of the likelihoods that have local variables.
+/// Returns the names of the likelihoods that have local variables.
 pub fn names() -> Vec<&'static str> {
     registry::REGISTRY.iter().filter(|e| e.augmented).map(|e| e.name).collect()
 }

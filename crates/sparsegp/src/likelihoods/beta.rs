@@ -45,7 +45,7 @@ fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
     Single::boxed(Beta { scale: args.scalar("scale", 1.0, Transform::POSITIVE)?, link }, &args)
 }
 
-/// h(u), h′(u), h″(u) with a = eᵘ.
+/// Returns h(u), h′(u), h″(u) with a = eᵘ.
 fn part(log_a: f64, log_y: f64) -> [f64; 3] {
     let a = log_a.exp();
     let psi = a * digamma(a + 1.0);
@@ -61,7 +61,7 @@ impl Beta {
         self.scale.scalar()
     }
 
-    /// The link's log m and log(1 − m) with derivatives, and h at both.
+    /// Returns the link's log m and log(1 − m) with derivatives, and h at both.
     fn parts(&self, y: f64, f: f64) -> [([f64; 3], [f64; 3]); 2] {
         let log_s = self.s().ln();
         let (up, [log, first, second]) = (self.link.log(f), self.link.log(-f));

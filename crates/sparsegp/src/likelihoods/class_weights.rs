@@ -21,7 +21,7 @@ impl Weights {
     /// The entries of a specification that [`Weights::read`] reads.
     pub const ENTRIES: [&'static str; 2] = ["scales", "constant"];
 
-    /// θ = 1, frozen, and a latent function for every class.
+    /// Sets θ = 1, frozen, and a latent function for every class.
     pub fn new(classes: usize) -> Self {
         let mut scales = Param::positive_vector(vec![1.0; classes]);
         scales.frozen = true;
@@ -61,32 +61,32 @@ impl Weights {
         }
     }
 
-    /// C.
+    /// Returns C.
     pub fn classes(&self) -> usize {
         self.scales.len()
     }
 
-    /// Number of classes that have a latent function, C or C − 1. They come first.
+    /// Returns the number of classes that have a latent function, C or C − 1. They come first.
     pub fn latents(&self) -> usize {
         self.classes() - usize::from(self.constant.is_some())
     }
 
-    /// θ of a class.
+    /// Returns θ of a class.
     pub fn theta(&self, class: usize) -> f64 {
         self.scales.value()[class]
     }
 
-    /// D, or 0 if every class has a latent function.
+    /// Returns D, or 0 if every class has a latent function.
     pub fn constant(&self) -> f64 {
         self.constant.unwrap_or(0.0)
     }
 
-    /// Θ₀ = θD of the class that has no latent function, 0 if there is none.
+    /// Returns Θ₀ = θD of the class that has no latent function, 0 if there is none.
     pub fn rest(&self) -> f64 {
         self.theta(self.classes() - 1) * self.constant()
     }
 
-    /// log θ of all classes into `out`; log Θ₀ for one that has no latent function.
+    /// Writes log θ of all classes into `out`; log Θ₀ for one that has no latent function.
     pub fn log(&self, out: &mut [f64]) {
         out.iter_mut().zip(self.scales.value()).for_each(|(out, theta)| *out = theta.ln());
         if let Some(d) = self.constant {
@@ -94,8 +94,8 @@ impl Weights {
         }
     }
 
-    /// Scores s(f) in (0, 1) that give the classes the probabilities `p`, or come near where a class without
-    /// a latent function does not let others be as probable as that.
+    /// Returns scores s(f) in (0, 1) that give the classes the probabilities `p`, or come near
+    /// where a class without a latent function does not let others be as probable as that.
     pub fn scores(&self, p: &[f64]) -> Vec<f64> {
         let ratio = |k: usize| p[k] / self.theta(k);
         let Some(d) = self.constant else {

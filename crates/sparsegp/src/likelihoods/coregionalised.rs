@@ -66,7 +66,8 @@ fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
 }
 
 impl Coregionalised {
-    /// From a likelihood of one latent function and W (P×Q, column by column).
+    /// Creates the likelihood from a likelihood of one latent function and W (P×Q, column by
+    /// column).
     pub fn new(inner: Box<dyn Likelihood>, outputs: usize, mixing: Vec<f64>) -> Self {
         let latents = mixing.len() / outputs.max(1);
         let mixing = Param::with(mixing, Shape::Matrix(outputs, latents), Transform::Identity);
@@ -128,7 +129,7 @@ impl Likelihood for Coregionalised {
     fn log_prob(&self, target: Target, f: &[f64]) -> f64 {
         self.inner.log_prob(target, f)
     }
-    /// Slopes in W are of all targets of a row together: 0 here.
+    /// Leaves the slopes in W at 0: they are of all targets of a row together.
     fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64 {
         let (own, mixing) = out.params.split_at_mut(self.inner.num_params());
         mixing.fill(0.0);

@@ -65,7 +65,7 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// A positive number without unit.
+    /// Creates a positive number without unit.
     pub fn positive(name: &'static str, start: f64) -> Self {
         Self { name, start, transform: Transform::POSITIVE, unit: 0 }
     }
@@ -73,57 +73,58 @@ impl Parameter {
 
 /// A density of y given K latent values. Only `name` and `log_prob` must be given.
 pub trait LogProb: Clone + Send + Sync + std::fmt::Debug + 'static {
-    /// Name in model files and messages.
+    /// Returns the name in model files and messages.
     fn name(&self) -> &'static str;
 
-    /// log p(y | f), with its constants, which may depend on `params` (in the order of
+    /// Returns log p(y | f), with its constants, which may depend on `params` (in the order of
     /// [`LogProb::parameters`]). Differentiable in `f` and `params`.
     fn log_prob<T: Real>(&self, y: f64, extra: f64, f: &[T], params: &[T]) -> T;
 
-    /// Local variables that make it Gaussian, if it has such: see
+    /// Returns the local variables that make it Gaussian, if it has such: see
     /// [`augmented`](super::augmented#defining-a-likelihood).
     fn augmented(&self) -> Option<&dyn Augmented> {
         None
     }
 
-    /// K, the number of latent functions.
+    /// Returns K, the number of latent functions.
     fn latents(&self) -> usize {
         1
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     fn parameters(&self) -> Vec<Parameter> {
         Vec::new()
     }
 
-    /// Where y can lie.
+    /// Returns where y can lie.
     fn support(&self) -> Support {
         Support::Real
     }
 
-    /// The further number that a row may bring.
+    /// Returns the further number that a row may bring.
     fn extra(&self) -> Option<Extra> {
         None
     }
 
-    /// Whether targets may be shifted and scaled.
+    /// Returns whether targets may be shifted and scaled.
     fn standardises(&self) -> bool {
         false
     }
 
-    /// Mean and variance of y given f, if known: otherwise predictions integrate over the support
-    /// (which finds some number even where there is no moment).
+    /// Returns the mean and variance of y given f, if known: otherwise predictions integrate over
+    /// the support (which finds some number even where there is no moment).
     fn moments(&self, _extra: f64, _f: &[f64], _params: &[f64]) -> Option<(f64, f64)> {
         None
     }
 
-    /// P(Y ≤ y) given f, if known: otherwise integrated over the support, for every y again. Worth
-    /// giving where posteriors are sampled: quantiles of predictions average it over draws.
+    /// Returns P(Y ≤ y) given f, if known: otherwise integrated over the support, for every y
+    /// again. Worth giving where posteriors are sampled: quantiles of predictions average it over
+    /// draws.
     fn cdf(&self, _y: f64, _extra: f64, _f: &[f64], _params: &[f64]) -> Option<f64> {
         None
     }
 
-    /// A draw of y given f, if that is easier than inverting the distribution function.
+    /// Draws y given f, if that is easier than inverting the distribution function.
     fn sample(
         &self,
         _extra: f64,
@@ -134,8 +135,8 @@ pub trait LogProb: Clone + Send + Sync + std::fmt::Debug + 'static {
         None
     }
 
-    /// Where and how wide the density of y is given f, roughly: where integrals over the support
-    /// begin to look. Needed only where a density is more than a hundred times narrower or
+    /// Returns where and how wide the density of y is given f, roughly: where integrals over the
+    /// support begin to look. Needed only where a density is more than a hundred times narrower or
     /// farther away than 1.
     fn location_and_width(&self, _extra: f64, _f: &[f64], _params: &[f64]) -> (f64, f64) {
         match self.support() {
@@ -145,7 +146,7 @@ pub trait LogProb: Clone + Send + Sync + std::fmt::Debug + 'static {
         }
     }
 
-    /// Starting values from targets (NaN where missing): of `params` in place, of the latent
+    /// Finds starting values from targets (NaN where missing): of `params` in place, of the latent
     /// functions as the result (K numbers).
     fn initialise(&self, _targets: &[Target], _params: &mut [f64]) -> Vec<f64> {
         vec![0.0; self.latents()]
@@ -167,7 +168,7 @@ pub struct Custom<M> {
 }
 
 impl<M: LogProb> Custom<M> {
-    /// With 20 points of Gauss–Hermite for every latent function.
+    /// Creates the likelihood with 20 points of Gauss–Hermite for every latent function.
     ///
     /// # Errors
     /// See [`Custom::with`].
@@ -175,8 +176,8 @@ impl<M: LogProb> Custom<M> {
         Self::with(model, Rule::default(), Slope::default())
     }
 
-    /// With a rule for every latent function ([`Rule::Trapezoid`]: steps of a twentieth of a standard
-    /// deviation) and the kind of slopes in the variances.
+    /// Creates the likelihood with a rule for every latent function ([`Rule::Trapezoid`]: steps of
+    /// a twentieth of a standard deviation) and the kind of slopes in the variances.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a rule that is too large and for parameters that start outside their
@@ -220,13 +221,13 @@ impl<M: LogProb> Custom<M> {
         Ok(own)
     }
 
-    /// The density.
+    /// Returns the density.
     pub fn model(&self) -> &M {
         &self.model
     }
 
-    /// ∫ p(y | f) dy over the support as the predictions see it: a value other than 1 means that
-    /// `log_prob` lacks a constant, or that [`LogProb::location_and_width`] should be given.
+    /// Returns ∫ p(y | f) dy over the support as the predictions see it: a value other than 1 means
+    /// that `log_prob` lacks a constant, or that [`LogProb::location_and_width`] should be given.
     pub fn mass(&self, extra: f64, f: &[f64]) -> f64 {
         self.law(extra, f, &vec![0.0; f.len()]).mass()
     }
@@ -255,7 +256,7 @@ impl<M: LogProb> Custom<M> {
         }
     }
 
-    /// The distribution of y.
+    /// Returns the distribution of y.
     fn law(&self, extra: f64, mean: &[f64], variance: &[f64]) -> Law {
         let params = self.values();
         let (at, width) = self.model.location_and_width(extra, mean, &params);

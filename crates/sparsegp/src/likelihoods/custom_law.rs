@@ -44,7 +44,7 @@ fn to_line(support: Support, y: f64) -> f64 {
     }
 }
 
-/// y and dy/dx.
+/// Returns y and dy/dx.
 fn from_line(support: Support, x: f64) -> (f64, f64) {
     match support {
         Support::Positive => (x.exp(), x.exp()),
@@ -91,7 +91,7 @@ impl Law {
         }
     }
 
-    /// Centre and width of the density on the line by its largest value.
+    /// Returns the centre and width of the density on the line by its largest value.
     fn located(&self, log_density: &impl Fn(&[f64]) -> Vec<f64>) -> (f64, f64) {
         let mut log = |_: &[usize], x: &[f64]| -> Vec<f64> {
             let (y, slopes): (Vec<f64>, Vec<f64>) =
@@ -178,7 +178,7 @@ impl Law {
         law
     }
 
-    /// x at t.
+    /// Returns x at t.
     fn line(&self, t: f64) -> f64 {
         self.centre + self.width * (FRAC_PI_2 * t.sinh()).sinh()
     }
@@ -191,7 +191,7 @@ impl Law {
         self.support.largest().is_some()
     }
 
-    /// Mean and variance.
+    /// Returns the mean and variance.
     pub(super) fn moments(&self) -> (f64, f64) {
         let sum: f64 = self.g.iter().sum();
         let middle = self.quantile(0.5);
@@ -201,26 +201,26 @@ impl Law {
         (mean, points().map(|(y, g)| g / sum * (y - mean).powi(2)).sum())
     }
 
-    /// The index of the first point whose cumulative probability reaches that level.
+    /// Returns the index of the first point whose cumulative probability reaches that level.
     fn reaching(&self, level: f64) -> usize {
         let goal = level * self.mass();
         self.cumulative.partition_point(|c| *c < goal).min(self.y.len().saturating_sub(1))
     }
 
-    /// t of the first node.
+    /// Returns t of the first node.
     fn start() -> f64 {
         -f64::from((REACH / STEP) as i32) * STEP
     }
 
-    /// The probability of a share u of the cell that ends at node i: the distribution function is a cubic there
-    /// with the right values and slopes at both ends.
+    /// Returns the probability of a share u of the cell that ends at node i: the distribution
+    /// function is a cubic there with the right values and slopes at both ends.
     fn within(&self, i: usize, u: f64) -> f64 {
         let (rise, u2) = (self.cumulative[i] - self.cumulative[i - 1], u * u);
         let (a, b) = (self.g[i - 1] * STEP, self.g[i] * STEP);
         rise * u2 * (3.0 - 2.0 * u) + a * u * (1.0 - u) * (1.0 - u) - b * u2 * (1.0 - u)
     }
 
-    /// t of a quantile.
+    /// Returns t of a quantile.
     fn t(&self, level: f64) -> f64 {
         let i = self.reaching(level);
         let t = Self::start() + (i as f64 - 1.0) * STEP;
@@ -237,7 +237,7 @@ impl Law {
         t + STEP * 0.5 * (low + high)
     }
 
-    /// P(Y ≤ y) for y inside the support.
+    /// Returns P(Y ≤ y) for y inside the support.
     pub(super) fn cdf(&self, y: f64) -> f64 {
         if self.discrete() {
             let count = self.y.partition_point(|own| *own <= y);
@@ -258,7 +258,7 @@ impl Law {
         }
     }
 
-    /// The quantile of a level between 0 and 1.
+    /// Returns the quantile of a level between 0 and 1.
     pub(super) fn quantile(&self, level: f64) -> f64 {
         if self.discrete() {
             return self.y.get(self.reaching(level)).copied().unwrap_or(f64::NAN);

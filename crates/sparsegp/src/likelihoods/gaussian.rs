@@ -48,20 +48,20 @@ impl Gaussian {
     /// Transform of a noise variance that is given.
     pub const TRANSFORM: Transform = Transform::POSITIVE;
 
-    /// Noise of the given (positive) variance.
+    /// Creates the noise of the given (positive) variance.
     pub fn new(variance: f64) -> Self {
         Self { variance: Param::with(vec![variance], Shape::Scalar, Self::TRANSFORM) }
     }
 
-    /// No noise: a variance of 0 that is kept.
+    /// Creates no noise: a variance of 0 that is kept.
     pub fn none() -> Self {
         let mut variance = Param::with(vec![0.0], Shape::Scalar, Transform::Identity);
         variance.frozen = true;
         Self { variance }
     }
 
-    /// Where learning starts for targets of this variance: at a tenth of it, above [`Gaussian::SMALLEST`] of the nearest
-    /// power of ten.
+    /// Creates the noise from which learning starts for targets of this variance: at a tenth of it,
+    /// above [`Gaussian::SMALLEST`] of the nearest power of ten.
     pub fn of_targets(variance: f64) -> Self {
         let power = Self::SMALLEST.log10().round() + variance.log10().round();
         let transform = Transform::Softplus { lower: 10_f64.powi(power as i32) };
@@ -95,7 +95,7 @@ impl Gaussian {
     }
 }
 
-/// log N(y; mean, variance).
+/// Returns log N(y; mean, variance).
 fn log_normal(y: f64, mean: f64, variance: f64) -> f64 {
     let residual = y - mean;
     -0.5 * ((TAU * variance).ln() + residual * residual / variance)
@@ -141,7 +141,7 @@ impl SuperGaussian for Gaussian {
         out[0] = 0.5 * precision * (square * precision - 1.0);
     }
 
-    /// σ² is the mean of c², where no row has a known variance.
+    /// Uses that σ² is the mean of c², where no row has a known variance.
     fn powers(&self) -> Vec<Option<f64>> {
         vec![Some(1.0)]
     }

@@ -51,7 +51,7 @@ impl At {
         }
     }
 
-    /// Slopes by both latent functions, with ξ̄.
+    /// Computes slopes by both latent functions, with ξ̄.
     fn slopes(&self, target: Target, mean: &[f64], weight: f64, out: &mut Slopes<'_>) {
         let precision = self.precision * self.share * weight;
         (out.mean[0], out.variance[0]) = (precision * (target.y - mean[0]), -0.5 * precision);
@@ -61,13 +61,13 @@ impl At {
             (0.5 * (0.5 - events) - precision * mean[1], -0.5 * precision);
     }
 
-    /// The site of g with so many counts.
+    /// Returns the site of g with so many counts.
     fn site_of_scale(&self, events: f64, rng: &mut dyn rand::Rng) -> Site {
         let precision = polya_gamma(0.5 + events, self.tilt, rng);
         Site { potential: 0.5 * (0.5 - events), precision }
     }
 
-    /// The site of f with ξ.
+    /// Returns the site of f with ξ.
     fn site_of_mean(&self, target: Target, weight: f64) -> Site {
         let precision = self.precision * self.share * weight;
         Site { potential: precision * target.y, precision }
@@ -119,7 +119,7 @@ impl Augmented for Heteroscedastic<Normal> {
     }
 }
 
-/// A draw of Ga(shape, rate).
+/// Returns a draw of Ga(shape, rate).
 fn gamma(shape: f64, rate: f64, rng: &mut dyn rand::Rng) -> f64 {
     Gamma::new(shape, 1.0 / rate).map_or(f64::NAN, |gamma| gamma.sample(rng))
 }

@@ -55,25 +55,26 @@ pub trait Noise: Clone + Default + Send + Sync + std::fmt::Debug + 'static {
     /// Whether it is normal, with closed forms.
     const IS_NORMAL: bool;
 
-    /// Parameters.
+    /// Shows the parameters.
     fn visit<'a>(&'a self, visitor: Visitor<'a, '_>);
-    /// The same, to change them.
+    /// Shows the same, to change them.
     fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>);
-    /// The part of the log density that depends neither on t nor on σ, and its slope by the degrees of
-    /// freedom.
+    /// Returns the part of the log density that depends neither on t nor on σ, and its slope by the
+    /// degrees of freedom.
     fn constant(&self) -> (f64, f64);
-    /// The rest.
+    /// Returns the rest.
     fn point(&self, t: f64, scale: f64) -> Point;
-    /// Variance at σ = 1.
+    /// Returns the variance at σ = 1.
     fn variance_factor(&self) -> f64;
-    /// Expectation of P(residual ≤ t), f₀ having this variance; with digits in the lower tail.
+    /// Returns the expectation of P(residual ≤ t), f₀ having this variance; with digits in the
+    /// lower tail.
     fn cdf(&self, t: f64, variance: f64, scale: f64) -> f64;
-    /// A draw at σ = 1.
+    /// Draws a number at σ = 1.
     fn sample(&self, rng: &mut dyn rand::Rng) -> f64;
-    /// Local variables for a precision λσ(f₁) with the logistic function σ.
+    /// Returns the local variables for a precision λσ(f₁) with the logistic function σ.
     fn augmented(of: &Heteroscedastic<Self>) -> Option<&dyn Augmented>;
 
-    /// Distance of the poles of the log density from the real line, at σ = 1.
+    /// Returns the distance of the poles of the log density from the real line, at σ = 1.
     fn pole(&self) -> f64;
 
     /// Calls `work` with nodes and weights for f₀: those of the tensor rule, or those of the
@@ -110,8 +111,8 @@ pub trait Noise: Clone + Default + Send + Sync + std::fmt::Debug + 'static {
         }
     }
 
-    /// Expectation of the log density (without its constant) at the residual t − √v x, x standard
-    /// normal.
+    /// Returns the expectation of the log density (without its constant) at the residual t − √v x,
+    /// x standard normal.
     fn inner(
         &self,
         t: f64,
@@ -137,10 +138,11 @@ pub trait Noise: Clone + Default + Send + Sync + std::fmt::Debug + 'static {
         total
     }
 
-    /// Logarithm of the expectation of the density (without its constant), exact for any variance and scale.
+    /// Returns the logarithm of the expectation of the density (without its constant), exact for
+    /// any variance and scale.
     fn log_density(&self, t: f64, variance: f64, scale: f64) -> f64;
 
-    /// The same by a rule for f₀.
+    /// Returns the same by a rule for f₀.
     fn log_density_by(&self, t: f64, variance: f64, scale: f64, tensor: &Nodes) -> f64 {
         let sd = variance.max(0.0).sqrt();
         let mut total = LogSum::EMPTY;
@@ -196,7 +198,7 @@ impl Noise for Normal {
         1.0
     }
 
-    /// In closed form unless the tensor rule is asked for.
+    /// Computes it in closed form unless the tensor rule is asked for.
     fn inner(
         &self,
         t: f64,
@@ -243,7 +245,7 @@ impl StudentT {
     /// Transform of ν.
     pub const TRANSFORM: Transform = Transform::Softplus { lower: Self::SMALLEST };
 
-    /// With ν = `df` (raised to the lower bound).
+    /// Creates the noise with ν = `df` (raised to the lower bound).
     pub fn new(df: f64) -> Self {
         let df = if df > Self::SMALLEST { df } else { 2.0 * Self::SMALLEST };
         Self { df: Param::with(vec![df], Shape::Scalar, Self::TRANSFORM) }

@@ -27,7 +27,7 @@ fn step(deviation: f64) -> f64 {
     STEP_OF_NORMAL.min(STEP / deviation)
 }
 
-/// Panels for wide g, `reach` standard deviations to either side.
+/// Returns the ends of panels for wide g, `reach` standard deviations to either side.
 fn ends(mean: f64, deviation: f64, reach: f64) -> Vec<f64> {
     let (low, high) = (mean - reach * deviation, mean + reach * deviation);
     let mut ends = Vec::new();
@@ -38,7 +38,7 @@ fn ends(mean: f64, deviation: f64, reach: f64) -> Vec<f64> {
     ends
 }
 
-/// log E exp h(g), g ~ N(mean, variance).
+/// Returns log E exp h(g), g ~ N(mean, variance).
 pub(super) fn log_average(mean: f64, variance: f64, h: impl Fn(f64) -> f64) -> f64 {
     if variance <= 0.0 {
         return h(mean);
@@ -72,7 +72,8 @@ pub(super) fn log_average(mean: f64, variance: f64, h: impl Fn(f64) -> f64) -> f
     total.ln() + step.ln() - HALF_LOG_TAU
 }
 
-/// Nodes of g ~ N(mean, variance) with weights of sum 1, for what changes as distribution functions do.
+/// Returns the nodes of g ~ N(mean, variance) with weights of sum 1, for what changes as
+/// distribution functions do.
 pub(super) fn nodes(mean: f64, variance: f64) -> Vec<(f64, f64)> {
     if variance <= 0.0 {
         return vec![(mean, 1.0)];

@@ -39,7 +39,8 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// σ, σ′ and σ″ at f₁, with λ = 1 for [`Scale::Logistic`]. Not below e⁻¹⁵⁰, whatever f₁.
+    /// Returns σ, σ′ and σ″ at f₁, with λ = 1 for [`Scale::Logistic`]. Not below e⁻¹⁵⁰, whatever
+    /// f₁.
     pub fn at(self, f: f64) -> (f64, f64, f64) {
         match self {
             Scale::Exp => {
@@ -61,7 +62,7 @@ impl Scale {
         }
     }
 
-    /// The f₁ of a standard deviation (above 1 for [`Scale::Logistic`]).
+    /// Returns the f₁ of a standard deviation (above 1 for [`Scale::Logistic`]).
     pub fn inverse(self, deviation: f64) -> f64 {
         match self {
             Scale::Exp => deviation.ln(),
@@ -111,12 +112,12 @@ pub type HeteroscedasticGaussian = Heteroscedastic<Normal>;
 pub type HeteroscedasticStudentT = Heteroscedastic<StudentT>;
 
 impl HeteroscedasticGaussian {
-    /// With σ = e^{f₁} and closed forms.
+    /// Creates the likelihood with σ = e^{f₁} and closed forms.
     pub fn new() -> Self {
         Self::of(Normal, Options::default()).expect("the default number of points is possible")
     }
 
-    /// With options.
+    /// Creates the likelihood with options.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for a bad number of points.
@@ -132,7 +133,8 @@ impl Default for HeteroscedasticGaussian {
 }
 
 impl HeteroscedasticStudentT {
-    /// With `df` degrees of freedom to start from (raised to the lower bound).
+    /// Creates the likelihood with `df` degrees of freedom to start from (raised to the lower
+    /// bound).
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for a bad number of points.
@@ -149,18 +151,18 @@ impl<N: Noise> Heteroscedastic<N> {
         Ok(Self { noise, precision, options, nodes })
     }
 
-    /// λ, if it has a part.
+    /// Returns λ, if it has a part.
     pub(super) fn most_precise(&self) -> Option<f64> {
         (self.options.scale == Scale::Logistic).then(|| self.precision.scalar())
     }
 
-    /// σ, σ′ and σ″ at f₁.
+    /// Returns σ, σ′ and σ″ at f₁.
     fn scale_at(&self, f: f64) -> (f64, f64, f64) {
         let ((s, first, second), unit) = (self.options.scale.at(f), self.unit());
         (unit * s, unit * first, unit * second)
     }
 
-    /// What σ is multiplied by.
+    /// Returns what σ is multiplied by.
     fn unit(&self) -> f64 {
         match self.most_precise() {
             Some(precision) => precision.sqrt().recip(),
@@ -240,7 +242,7 @@ impl<N: Noise> Heteroscedastic<N> {
         self.options.tensor.then_some(&*self.nodes)
     }
 
-    /// E log N(y; f₀, e^{2f₁}): all in closed form, as E e^{−2f₁} = e^{−2μ₁ + 2v₁}.
+    /// Returns E log N(y; f₀, e^{2f₁}): all in closed form, as E e^{−2f₁} = e^{−2μ₁ + 2v₁}.
     fn closed(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64 {
         let residual = target.y - mean[0];
         let precision = (-2.0 * mean[1] + 2.0 * variance[1]).exp();
@@ -251,7 +253,7 @@ impl<N: Noise> Heteroscedastic<N> {
     }
 }
 
-/// Mean and variance of the known targets; a variance of 1 where they have none.
+/// Returns the mean and variance of the known targets; a variance of 1 where they have none.
 fn moments(targets: &[Target]) -> (f64, f64) {
     let known: Vec<f64> = targets.iter().map(|t| t.y).filter(|y| y.is_finite()).collect();
     let n = known.len().max(1) as f64;
@@ -306,7 +308,8 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         }
     }
 
-    /// The mean, and the scale at which the noise by itself would have the variance of the targets.
+    /// Returns the mean, and the scale at which the noise by itself would have the variance of the
+    /// targets.
     fn initialise(&mut self, targets: &[Target]) -> Vec<f64> {
         let (mean, variance) = moments(targets);
         let factor = self.noise.variance_factor();
@@ -370,7 +373,8 @@ impl<N: Noise> Likelihood for Heteroscedastic<N> {
         total.value + constant
     }
 
-    /// The variance is infinite where that of the noise is (Student's t with df ≤ 2).
+    /// Returns mean and variance, which is infinite where that of the noise is (Student's t with df
+    /// ≤ 2).
     fn predict(&self, _: f64, mean: &[f64], variance: &[f64]) -> (f64, f64) {
         let square;
         if self.options.scale == Scale::Exp && !self.options.tensor {

@@ -44,7 +44,7 @@ fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
     Single::boxed(Laplace { scale: args.scalar("scale", 1.0, SCALE)? }, &args)
 }
 
-/// log of exp(s²/2b² − d/b) Φ(d/s − s/b), with `ratio` = s/b and `z` = d/s.
+/// Returns the logarithm of exp(s²/2b² − d/b) Φ(d/s − s/b), with `ratio` = s/b and `z` = d/s.
 fn log_tail(ratio: f64, z: f64) -> f64 {
     let t = ratio - z;
     if t > 0.0 {
@@ -187,7 +187,7 @@ impl SuperGaussian for Laplace {
         out[0] = (square.sqrt() / self.b() - 1.0) / self.b();
     }
 
-    /// The scale is the mean of c.
+    /// Uses that the scale is the mean of c.
     fn powers(&self) -> Vec<Option<f64>> {
         vec![Some(1.0)]
     }

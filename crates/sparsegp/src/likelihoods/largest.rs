@@ -31,7 +31,7 @@ pub(super) struct Largest<'a> {
 }
 
 impl Largest<'_> {
-    /// μ_k − μ_y: differences, as equal means may be large.
+    /// Returns μ_k − μ_y: differences, as equal means may be large.
     fn gap(&self, k: usize) -> f64 {
         self.mean[k] - self.mean[self.own]
     }
@@ -41,7 +41,7 @@ impl Largest<'_> {
         (0..self.mean.len()).filter(move |k| *k != own)
     }
 
-    /// The nodes, or ϖ if none are needed.
+    /// Returns the nodes, or ϖ if none are needed.
     fn grid(&self) -> Result<Grid, f64> {
         let sd = self.deviation[self.own];
         let begins = |k: usize| self.gap(k) - REACH * self.deviation[k];
@@ -75,12 +75,12 @@ impl Largest<'_> {
         Ok(Grid { low, centre, core, from, h, count: count as usize })
     }
 
-    /// Whether the factor of a class is not 1 everywhere.
+    /// Returns whether the factor of a class is not 1 everywhere.
     fn moves(&self, k: usize, grid: &Grid) -> bool {
         k != self.own && self.gap(k) + REACH * self.deviation[k] >= grid.low
     }
 
-    /// Of two, (μ_y − μ_k)/√(v_y + v_k) and that root.
+    /// Returns (μ_y − μ_k)/√(v_y + v_k) and that root, where there are two.
     fn of_two(&self) -> Option<(f64, f64)> {
         (self.mean.len() == 2).then(|| {
             let total = self.deviation[0].hypot(self.deviation[1]);
@@ -88,7 +88,7 @@ impl Largest<'_> {
         })
     }
 
-    /// ϖ.
+    /// Returns ϖ.
     pub fn probability(&self) -> f64 {
         if let Some((z, _)) = self.of_two() {
             return normal_cdf(z);
@@ -108,13 +108,14 @@ impl Largest<'_> {
         total
     }
 
-    /// Density of the one that is compared with the others, at a distance from its mean.
+    /// Returns the density of the one that is compared with the others, at a distance from its
+    /// mean.
     fn density(&self, f: f64) -> f64 {
         normal_density(f / self.deviation[self.own]) / self.deviation[self.own]
     }
 
-    /// ϖ with its slopes by means and variances (overwritten). As Φ((f − μ)/√v) solves the heat equation, that by a variance is half of
-    /// the second derivative by the mean.
+    /// Returns ϖ with its slopes by means and variances (overwritten). As Φ((f − μ)/√v) solves the
+    /// heat equation, that by a variance is half of the second derivative by the mean.
     pub fn with_slopes(&self, by_mean: &mut [f64], by_variance: &mut [f64]) -> f64 {
         by_mean.fill(0.0);
         by_variance.fill(0.0);
@@ -175,7 +176,7 @@ struct Grid {
 }
 
 impl Grid {
-    /// Every node with the distance to the next.
+    /// Returns every node with the distance to the next.
     fn nodes(&self) -> impl Iterator<Item = (f64, f64)> {
         (0..=self.count).map(|i| {
             let t = self.from + self.h * i as f64;

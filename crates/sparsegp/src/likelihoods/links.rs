@@ -21,7 +21,7 @@ pub enum Probability {
 }
 
 impl Probability {
-    /// Name in specifications.
+    /// Returns the name in specifications.
     pub fn name(self) -> &'static str {
         match self {
             Self::Logit => "logit",
@@ -29,7 +29,7 @@ impl Probability {
         }
     }
 
-    /// log p with its first and second derivative.
+    /// Returns log p with its first and second derivative.
     pub fn log(self, f: f64) -> [f64; 3] {
         match self {
             Self::Logit => {
@@ -67,7 +67,7 @@ impl Probability {
         }
     }
 
-    /// p.
+    /// Returns p.
     pub fn value(self, f: f64) -> f64 {
         match self {
             Self::Logit => sigmoid(f),
@@ -75,7 +75,7 @@ impl Probability {
         }
     }
 
-    /// E[p] for f ~ N(mean, variance) if there is a closed form: for the probit the link of
+    /// Returns E[p] for f ~ N(mean, variance) if there is a closed form: for the probit the link of
     /// mean/√(1 + variance) (Rasmussen & Williams 2006, Eq. 3.82), in logarithms.
     pub fn log_expected(self, mean: f64, variance: f64) -> Option<f64> {
         match self {
@@ -87,7 +87,7 @@ impl Probability {
         }
     }
 
-    /// f of a probability; near the exact value where there is a floor.
+    /// Returns f of a probability; near the exact value where there is a floor.
     pub fn inverse(self, p: f64) -> f64 {
         match self {
             Self::Logit => (p / (1.0 - p)).ln(),
@@ -95,8 +95,8 @@ impl Probability {
         }
     }
 
-    /// Distance from the real line of the nearest singularity of log p: of the zeros of 1 + e⁻ᶠ, of
-    /// Φ, or of the sum with a floor.
+    /// Returns the distance from the real line of the nearest singularity of log p: of the zeros of
+    /// 1 + e⁻ᶠ, of Φ, or of the sum with a floor.
     pub fn pole(self) -> f64 {
         match self {
             Self::Logit => PI,
@@ -181,7 +181,7 @@ pub enum Positive {
 }
 
 impl Positive {
-    /// Name in specifications.
+    /// Returns the name in specifications.
     pub fn name(self) -> &'static str {
         match self {
             Self::Exp => "exp",
@@ -216,7 +216,7 @@ impl Positive {
         }
     }
 
-    /// The number r with its first and second derivative.
+    /// Returns the number r with its first and second derivative.
     pub fn value(self, f: f64) -> [f64; 3] {
         match self {
             Self::Exp => [f.exp(); 3],
@@ -227,7 +227,7 @@ impl Positive {
         }
     }
 
-    /// log r with its first and second derivative.
+    /// Returns log r with its first and second derivative.
     pub fn log(self, f: f64) -> [f64; 3] {
         let unit = match self {
             Self::Exp => return [f, 1.0, 0.0],
@@ -243,7 +243,7 @@ impl Positive {
         [unit + r.ln(), slope, slope * (sigmoid(-f) - slope)]
     }
 
-    /// f of a positive number.
+    /// Returns f of a positive number.
     pub fn inverse(self, r: f64) -> f64 {
         match self {
             Self::Exp => r.ln(),
@@ -264,7 +264,7 @@ impl Positive {
         }
     }
 
-    /// Mean and variance of r for f ~ N(mean, variance) if there is a closed form.
+    /// Returns the mean and variance of r for f ~ N(mean, variance) if there is a closed form.
     pub fn moments(self, mean: f64, variance: f64) -> Option<(f64, f64)> {
         match self {
             Self::Exp => {
@@ -276,7 +276,7 @@ impl Positive {
         }
     }
 
-    /// Distance from the real line of the nearest singularity.
+    /// Returns the distance from the real line of the nearest singularity.
     pub fn pole(self) -> f64 {
         match self {
             Self::Exp => f64::INFINITY,

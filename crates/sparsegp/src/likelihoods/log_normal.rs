@@ -33,7 +33,7 @@ fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
     Ok(Box::new(LogNormal { log }))
 }
 
-/// The logarithm of a target.
+/// Returns the logarithm of a target.
 fn logarithm(target: Target) -> Target {
     Target { y: target.y.ln(), extra: 0.0 }
 }

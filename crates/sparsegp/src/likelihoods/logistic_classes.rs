@@ -41,14 +41,14 @@ pub(super) struct Rate {
     pub(super) value: f64,
 }
 
-/// D.
+/// Returns D.
 fn denominator(weights: &Weights, mean: &[f64], variance: &[f64]) -> f64 {
     let each = mean.iter().zip(variance).enumerate();
     weights.rest()
         + each.map(|(j, (m, v))| weights.theta(j) * one_minus_sigma_tilde(-m, *v)).sum::<f64>()
 }
 
-/// What local variables know of λ, by D.
+/// Returns what local variables know of λ, by D.
 fn rate(weights: &Weights, augmentation: Augmentation, total: f64) -> Rate {
     match augmentation {
         Augmentation::Marginal => Rate { mean: 1.0 / total, more: 0.0, value: -total.ln() },
@@ -59,7 +59,7 @@ fn rate(weights: &Weights, augmentation: Augmentation, total: f64) -> Rate {
     }
 }
 
-/// ℓ with its slopes, those of the parameters by the θ of all classes.
+/// Returns ℓ with its slopes, those of the parameters by the θ of all classes.
 pub(super) fn expect(
     weights: &Weights,
     augmentation: Augmentation,
@@ -91,8 +91,8 @@ pub(super) fn expect(
     own + rate.value
 }
 
-/// What a row says of θ: the maximum of a bound that touches ℓ at the present θ, so that the sum of ℓ never falls,
-/// is Σ over / Σ under with (Galy-Fajou 2022, §7.4.3)
+/// Adds what a row says of θ: the maximum of a bound that touches ℓ at the present θ, so that the
+/// sum of ℓ never falls, is Σ over / Σ under with (Galy-Fajou 2022, §7.4.3)
 ///
 /// ```text
 /// λ integrated out   Y_k          {1 − σ̃(−μ_k, v_k)}/D   (D_C/D for a class without a latent function: Θ₀ = θ_C D_C)

@@ -19,7 +19,8 @@ use std::f64::consts::TAU;
 /// From here on α has its functions by asymptotic series.
 const LARGE: f64 = 16.0;
 
-/// e(α) and its derivative. In x = α − ½ it is 1/24x − 37/5760x³ + … (the expansion of e^{ψ(x + ½)}).
+/// Returns e(α) and its derivative. In x = α − ½ it is 1/24x − 37/5760x³ + … (the expansion of
+/// e^{ψ(x + ½)}).
 fn excess(alpha: f64) -> (f64, f64) {
     if alpha < LARGE {
         let e = digamma(alpha).exp();
@@ -39,7 +40,7 @@ fn excess(alpha: f64) -> (f64, f64) {
     (value, slope)
 }
 
-/// α of a 1 − s in (0, 1].
+/// Returns α of a 1 − s in (0, 1].
 fn shape(rest: f64) -> f64 {
     let s = 1.0 - rest;
     let mut alpha = (1.0 - 0.5 * s) / rest;
@@ -55,8 +56,8 @@ fn shape(rest: f64) -> f64 {
     alpha
 }
 
-/// α + log Γ(α) + (1 − α) ψ(α), by Stirling's series of both where terms of α log α would cancel:
-/// ½ log 2πα + ½ − 1/2α + Σ B₂ₖ{1/(2k − 1)α^{2k−1} − 1/2kα^{2k}}.
+/// Returns α + log Γ(α) + (1 − α) ψ(α), by Stirling's series of both where terms of α log α would
+/// cancel: ½ log 2πα + ½ − 1/2α + Σ B₂ₖ{1/(2k − 1)α^{2k−1} − 1/2kα^{2k}}.
 fn entropy(alpha: f64) -> f64 {
     if alpha < LARGE {
         return alpha + ln_gamma(alpha) + (1.0 - alpha) * digamma(alpha);
@@ -70,7 +71,7 @@ fn entropy(alpha: f64) -> f64 {
     sum
 }
 
-/// λ at the optimum, by D and Z.
+/// Returns λ at the optimum, by D and Z.
 pub(super) fn rate(total: f64, sum: f64) -> Rate {
     let alpha = shape((total / sum).min(1.0));
     Rate {

@@ -82,7 +82,8 @@ impl Augmented for LogisticSoftmax {
         expect(weights, *augmentation, target.y as usize, mean, variance, out)
     }
 
-    /// θ of all classes; any multiple of them does as well where all have latent functions.
+    /// Returns the powers of θ of all classes; any multiple of them does as well where all have
+    /// latent functions.
     fn powers(&self) -> Vec<Option<f64>> {
         vec![Some(1.0); self.score.weights.classes()]
     }

@@ -46,7 +46,7 @@ impl Matern32 {
         self.scale.scalar()
     }
 
-    /// u.
+    /// Returns u.
     fn distance(&self, residual: f64) -> f64 {
         3_f64.sqrt() * residual.abs() / self.rho()
     }

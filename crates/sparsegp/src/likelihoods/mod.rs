@@ -106,7 +106,7 @@ pub enum Support {
 }
 
 impl Support {
-    /// Whether y lies in it.
+    /// Returns whether y lies in it.
     pub fn contains(self, y: f64) -> bool {
         y.is_finite()
             && match (self, self.largest()) {
@@ -117,7 +117,8 @@ impl Support {
             }
     }
 
-    /// The largest number of a support that has only whole numbers from 0; infinity for counts.
+    /// Returns the largest number of a support that has only whole numbers from 0; infinity for
+    /// counts.
     pub fn largest(self) -> Option<f64> {
         match self {
             Support::Counts => Some(f64::INFINITY),
@@ -127,7 +128,7 @@ impl Support {
         }
     }
 
-    /// P(Y ≤ y) where it is 0 or 1 whatever the distribution.
+    /// Returns P(Y ≤ y) where it is 0 or 1 whatever the distribution.
     pub fn certain(self, y: f64) -> Option<f64> {
         let (low, high) = match (self, self.largest()) {
             // 0 itself has a probability
@@ -139,7 +140,7 @@ impl Support {
         (y <= low || y >= high).then(|| f64::from(u8::from(y >= high)))
     }
 
-    /// In words, what a number is that does not lie in it.
+    /// Says in words what a number is that does not lie in it.
     pub fn words(self) -> String {
         match self {
             Support::Real => "is not a finite number".into(),
@@ -181,62 +182,62 @@ pub struct Many<'a> {
 /// An observation model. Slices of latent values, means and variances hold K numbers
 /// ([`Likelihood::latents`]); variances are ≥ 0.
 pub trait Likelihood: Send + Sync + std::fmt::Debug {
-    /// Name in specifications, model files and messages.
+    /// Returns the name in specifications, model files and messages.
     fn name(&self) -> &'static str;
 
-    /// Number of latent functions K that one target depends on.
+    /// Returns the number of latent functions K that one target depends on.
     fn latents(&self) -> usize {
         1
     }
 
-    /// The matrix W (P×Q, column by column) by which Q latent functions g that all target columns have in common
-    /// become those of the targets, f = W g; then a target has one ([`coregionalised`]). None where every target
-    /// column has its own latent functions.
+    /// Returns the matrix W (P×Q, column by column) by which Q latent functions g that all target
+    /// columns have in common become those of the targets, f = W g; then a target has one
+    /// ([`coregionalised`]). None where every target column has its own latent functions.
     fn mixing(&self) -> Option<&Param> {
         None
     }
 
-    /// The same, to change it.
+    /// Returns the same, to change it.
     fn mixing_mut(&mut self) -> Option<&mut Param> {
         None
     }
 
-    /// Whether the latent functions of a target differ in kind, so that each should have its own
-    /// kernel.
+    /// Returns whether the latent functions of a target differ in kind, so that each should have
+    /// its own kernel.
     fn separate_kernels(&self) -> bool {
         false
     }
 
-    /// Whether only differences between the latent values of a target matter: log p(y | f) stays what it is where all of
-    /// them move by the same amount, in expectation too.
+    /// Returns whether only differences between the latent values of a target matter: log p(y | f)
+    /// stays what it is where all of them move by the same amount, in expectation too.
     fn shift_invariant(&self) -> bool {
         false
     }
 
-    /// Number of classes, if targets are classes.
+    /// Returns the number of classes, if targets are classes.
     fn classes(&self) -> Option<usize> {
         None
     }
 
-    /// Whether targets may be shifted and scaled to mean 0 and variance 1: the family of densities is
-    /// the same afterwards.
+    /// Returns whether targets may be shifted and scaled to mean 0 and variance 1: the family of
+    /// densities is the same afterwards.
     fn standardises(&self) -> bool {
         false
     }
 
-    /// Whether one target far from all others leaves what is learnt of them as it was: the tails of the density are not
-    /// lighter than exponential.
+    /// Returns whether one target far from all others leaves what is learnt of them as it was: the
+    /// tails of the density are not lighter than exponential.
     fn bears_outliers(&self) -> bool {
         false
     }
 
-    /// Whether p(y | f) is a density of y. Not so for a pseudo-likelihood, such as the hinge loss:
-    /// inference takes it as it stands, and predictions are of the normalised one.
+    /// Returns whether p(y | f) is a density of y. Not so for a pseudo-likelihood, such as the
+    /// hinge loss: inference takes it as it stands, and predictions are of the normalised one.
     fn normalised(&self) -> bool {
         true
     }
 
-    /// The further number that a row may bring.
+    /// Returns the further number that a row may bring.
     fn extra(&self) -> Option<Extra> {
         None
     }
@@ -244,25 +245,26 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
     /// Shows the parameters with their paths, in a fixed order.
     fn visit<'a>(&'a self, _: Visitor<'a, '_>) {}
 
-    /// The same, to change them.
+    /// Shows the same, to change them.
     fn visit_mut<'a>(&'a mut self, _: VisitorMut<'a, '_>) {}
 
-    /// The list of what [`Likelihood::visit`] shows.
+    /// Returns the list of what [`Likelihood::visit`] shows.
     fn params(&self) -> Vec<Named<'_>> {
         listed(|v| self.visit(v))
     }
 
-    /// The same, to change them.
+    /// Returns the same, to change them.
     fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
         listed_mut(|v| self.visit_mut(v))
     }
 
-    /// Number of numbers among the parameters.
+    /// Returns the number of numbers among the parameters.
     fn num_params(&self) -> usize {
         count(|v| self.visit(v))
     }
 
-    /// Power of the target's unit for every number among the parameters (2 for a variance).
+    /// Returns the power of the target's unit for every number among the parameters (2 for a
+    /// variance).
     fn units(&self) -> Vec<i32> {
         vec![0; self.num_params()]
     }
@@ -282,8 +284,8 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         1.0
     }
 
-    /// What is wrong with a target, as the end of a sentence that begins with its value, such as
-    /// `is not a count (0, 1, 2, …)`.
+    /// Returns what is wrong with a target, as the end of a sentence that begins with its value,
+    /// such as `is not a count (0, 1, 2, …)`.
     ///
     /// # Errors
     /// That text.
@@ -298,7 +300,7 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         Ok(())
     }
 
-    /// log p(y | f).
+    /// Returns log p(y | f).
     fn log_prob(&self, target: Target, f: &[f64]) -> f64;
 
     /// Writes log p(y | f) of N rows into `out`; latent values `f` are N×K, row by row.
@@ -307,8 +309,8 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         out.iter_mut().zip(rows).for_each(|(log, (f, target))| *log = self.log_prob(*target, f));
     }
 
-    /// log p(y | f) with its slopes by f into `slope` (K numbers). By default [`Likelihood::expect`] where
-    /// f is known.
+    /// Returns log p(y | f) with its slopes by f into `slope` (K numbers). By default
+    /// [`Likelihood::expect`] where f is known.
     fn log_prob_slope(&self, target: Target, f: &[f64], slope: &mut [f64]) -> f64 {
         let k = f.len();
         multi::scratch(2 * k + self.num_params(), |work| {
@@ -332,15 +334,16 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         each.for_each(|(v, ((f, slope), target))| *v = self.log_prob_slope(*target, f, slope));
     }
 
-    /// E[log p(y | f)] under fₖ ~ N(meanₖ, varianceₖ), independent, with slopes.
+    /// Returns E[log p(y | f)] under fₖ ~ N(meanₖ, varianceₖ), independent, with slopes.
     fn expect(&self, target: Target, mean: &[f64], variance: &[f64], out: Slopes<'_>) -> f64;
 
-    /// Whether many rows at once cost less than one after the other: then training asks [`Likelihood::expect_rows`].
+    /// Returns whether many rows at once cost less than one after the other: then training asks
+    /// [`Likelihood::expect_rows`].
     fn in_blocks(&self) -> bool {
         false
     }
 
-    /// [`Likelihood::expect`] of several rows, with means and variances row by row (N×K).
+    /// Computes [`Likelihood::expect`] of several rows, with means and variances row by row (N×K).
     fn expect_rows(&self, targets: &[Target], mean: &[f64], variance: &[f64], out: Many<'_>) {
         let (k, p) = (self.latents(), self.num_params());
         for (i, target) in targets.iter().enumerate() {
@@ -354,53 +357,55 @@ pub trait Likelihood: Send + Sync + std::fmt::Debug {
         }
     }
 
-    /// Mean and variance of y (for classes: of the class index as it stands, which has little meaning;
-    /// ask for [`Likelihood::probabilities`]). `extra` as in [`Target`].
+    /// Returns the mean and variance of y (for classes: of the class index as it stands, which has
+    /// little meaning; ask for [`Likelihood::probabilities`]). `extra` as in [`Target`].
     fn predict(&self, extra: f64, mean: &[f64], variance: &[f64]) -> (f64, f64);
 
-    /// log E[p(y | f)].
+    /// Returns log E[p(y | f)].
     fn predict_log_density(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64;
 
-    /// Where y can lie; `extra` as in [`Target`].
+    /// Returns where y can lie; `extra` as in [`Target`].
     fn support(&self, extra: f64) -> Support;
 
-    /// P(Y ≤ y) under fₖ ~ N(meanₖ, varianceₖ), independent, for any y (of classes: of the class index).
+    /// Returns P(Y ≤ y) under fₖ ~ N(meanₖ, varianceₖ), independent, for any y (of classes: of the
+    /// class index).
     fn cdf(&self, target: Target, mean: &[f64], variance: &[f64]) -> f64;
 
-    /// The `level` quantile of y, 0 < level < 1: where [`Likelihood::cdf`] reaches it. Of whole numbers the
-    /// smallest at which it is at least `level`.
+    /// Returns the `level` quantile of y, 0 < level < 1: where [`Likelihood::cdf`] reaches it. Of
+    /// whole numbers the smallest at which it is at least `level`.
     fn quantile(&self, extra: f64, mean: &[f64], variance: &[f64], level: f64) -> f64 {
         let cdf = |y: f64| self.cdf(Target { y, extra }, mean, variance);
         predict::quantile(cdf, self.support(extra), None, level)
     }
 
-    /// Probabilities of the classes into `out` ([`Likelihood::classes`] numbers, of sum 1).
+    /// Writes the probabilities of the classes into `out` ([`Likelihood::classes`] numbers, of sum
+    /// 1).
     fn probabilities(&self, mean: &[f64], variance: &[f64], out: &mut [f64]) {
         let _ = (mean, variance, out);
     }
 
-    /// A draw of y given the latent values.
+    /// Draws y given the latent values.
     fn sample(&self, extra: f64, f: &[f64], rng: &mut dyn rand::Rng) -> f64;
 
-    /// This likelihood if it is Gaussian noise, for the methods that need that.
+    /// Returns this likelihood if it is Gaussian noise, for the methods that need that.
     fn as_gaussian(&self) -> Option<&Gaussian> {
         None
     }
 
-    /// The same, to change it.
+    /// Returns the same, to change it.
     fn as_gaussian_mut(&mut self) -> Option<&mut Gaussian> {
         None
     }
 
-    /// This likelihood with local variables that make it Gaussian, if it has such.
+    /// Returns this likelihood with local variables that make it Gaussian, if it has such.
     fn augmented(&self) -> Option<&dyn augmented::Augmented> {
         None
     }
 
-    /// JSON that the registry reads.
+    /// Returns JSON that the registry reads.
     fn to_json(&self) -> Value;
 
-    /// A copy.
+    /// Returns a copy.
     fn clone_box(&self) -> Box<dyn Likelihood>;
 }
 

@@ -33,7 +33,7 @@ impl LogSum {
         }
     }
 
-    /// Logarithm of the sum.
+    /// Returns the logarithm of the sum.
     pub(super) fn ln(self) -> f64 {
         self.largest + self.sum.ln()
     }
@@ -44,7 +44,7 @@ pub(super) fn scratch<R>(n: usize, work: impl FnOnce(&mut [f64]) -> R) -> R {
     if n <= 256 { work(&mut [0.0; 256][..n]) } else { work(&mut vec![0.0; n]) }
 }
 
-/// What is wrong with a class as a target.
+/// Returns what is wrong with a class as a target.
 pub(super) fn check_class(target: Target, classes: usize) -> std::result::Result<(), String> {
     let y = target.y;
     if y >= 0.0 && y < classes as f64 && y.fract() == 0.0 {
@@ -63,13 +63,13 @@ pub(super) fn check_classes(name: &str, classes: usize) -> Result<()> {
     }
 }
 
-/// Mean and variance of the class index.
+/// Returns the mean and variance of the class index.
 pub(super) fn index_moments(p: &[f64]) -> (f64, f64) {
     let mean: f64 = p.iter().enumerate().map(|(k, p)| k as f64 * p).sum();
     (mean, p.iter().enumerate().map(|(k, p)| (k as f64 - mean).powi(2) * p).sum())
 }
 
-/// The first class at which the cumulative probability reaches `level`.
+/// Returns the first class at which the cumulative probability reaches `level`.
 pub(super) fn index_quantile(p: &[f64], level: f64) -> f64 {
     let mut rest = level;
     for (k, p) in p.iter().enumerate() {
@@ -81,12 +81,12 @@ pub(super) fn index_quantile(p: &[f64], level: f64) -> f64 {
     (p.len() - 1) as f64
 }
 
-/// P(class ≤ y), for y from 0.
+/// Returns P(class ≤ y), for y from 0.
 pub(super) fn index_cdf(p: &[f64], y: f64) -> f64 {
     p.iter().take(y as usize + 1).sum::<f64>().min(1.0)
 }
 
-/// Frequencies of the classes among the targets, each with half an observation more.
+/// Returns the frequencies of the classes among the targets, each with half an observation more.
 pub(super) fn frequencies(targets: &[Target], classes: usize) -> Vec<f64> {
     let mut counts = vec![0.5; classes];
     for t in targets.iter().filter(|t| check_class(**t, classes).is_ok()) {
@@ -96,7 +96,7 @@ pub(super) fn frequencies(targets: &[Target], classes: usize) -> Vec<f64> {
     counts.iter().map(|c| c / total).collect()
 }
 
-/// Uniform on [0, 1).
+/// Draws a number uniform on [0, 1).
 pub(super) fn uniform(rng: &mut dyn rand::Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 * (1.0 / (1_u64 << 53) as f64)
 }
@@ -104,7 +104,8 @@ pub(super) fn uniform(rng: &mut dyn rand::Rng) -> f64 {
 /// Beyond, a quantile is infinite.
 const LARGEST: f64 = 1e300;
 
-/// Between two numbers: in the middle, or of one sign and of different sizes at the middle of their logarithms.
+/// Returns a number between two: in the middle, or of one sign and of different sizes at the middle
+/// of their logarithms.
 fn between(low: f64, high: f64) -> f64 {
     if low > 0.0 && high > 4.0 * low {
         low.sqrt() * high.sqrt()
@@ -115,8 +116,9 @@ fn between(low: f64, high: f64) -> f64 {
     }
 }
 
-/// The point where an increasing function reaches `level`: steps away from `start` that grow by more and more, then
-/// regula falsi (Illinois), or halving where that is slow, down to rounding (10⁻¹³ of the smaller tail).
+/// Returns the point where an increasing function reaches `level`: steps away from `start` that
+/// grow by more and more, then regula falsi (Illinois), or halving where that is slow, down to
+/// rounding (10⁻¹³ of the smaller tail).
 pub(super) fn invert(start: f64, step: f64, level: f64, cdf: impl Fn(f64) -> f64) -> f64 {
     let rounding = 1e-13 * level.min(1.0 - level);
     let mut width = step.max(f64::MIN_POSITIVE);
@@ -192,17 +194,17 @@ impl<'a> Spec<'a> {
         Ok(Self { name, object })
     }
 
-    /// Whose it is.
+    /// Returns the name of what it is of.
     pub(super) fn name(&self) -> &'static str {
         self.name
     }
 
-    /// An entry as it stands.
+    /// Returns an entry as it stands.
     pub(super) fn get(&self, key: &str) -> Option<&'a Value> {
         self.object.get(key)
     }
 
-    /// An option that serde can read; none if it is absent.
+    /// Returns an option that serde can read; none if it is absent.
     pub(super) fn option<T: serde::de::DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
         self.object
             .get(key)

@@ -103,7 +103,7 @@ impl Tables {
         Self { z, w, score, first, second, log, before, reference, centre, low, high }
     }
 
-    /// Every node u with e⁻ᵘ.
+    /// Returns every node u with e⁻ᵘ.
     fn nodes(&self) -> impl Iterator<Item = (f64, f64)> {
         let count = ((self.high - self.low) / STEP).ceil() as usize;
         (0..=count).map(|i| self.low + STEP * i as f64).map(|u| (u, (-u).exp()))
@@ -113,8 +113,8 @@ impl Tables {
         &table[k * self.z.len()..(k + 1) * self.z.len()]
     }
 
-    /// The nodes of a class whose a = s t is neither below `small` nor above [`LARGE`], in whole vectors, and the
-    /// moments of those before. Scores increase.
+    /// Returns the nodes of a class whose a = s t is neither below `small` nor above [`LARGE`], in
+    /// whole vectors, and the moments of those before. Scores increase.
     fn between(&self, k: usize, t: f64, small: f64) -> (Range<usize>, &[f64; 6]) {
         let (score, vectors) = (self.row(&self.score, k), self.z.len() / LANES);
         let all = score.as_chunks::<LANES>().0;
@@ -125,7 +125,7 @@ impl Tables {
         (first * LANES..last * LANES, before)
     }
 
-    /// Lₖ, E[a e^{−a}] with a = sₖ e⁻ᵘ.
+    /// Returns Lₖ, E[a e^{−a}] with a = sₖ e⁻ᵘ.
     fn sums(&self, k: usize, t: f64) -> [f64; 2] {
         let (nodes, before) = self.between(k, t, SMALL);
         let (score, w) = (&self.row(&self.score, k)[nodes.clone()], &self.w[nodes]);
@@ -138,8 +138,8 @@ impl Tables {
         [l + series, p + by_log]
     }
 
-    /// Of exp(−a): its expectation, those of its derivatives by log a and by f, and of the second by f or of z times
-    /// the first.
+    /// Returns the expectation of exp(−a), those of its derivatives by log a and by f, and of the
+    /// second by f or of z times the first.
     fn slopes(&self, k: usize, t: f64, curvature: bool) -> [f64; 4] {
         let (nodes, before) = self.between(k, t, TINY);
         let (score, first) = (self.row(&self.score, k), self.row(&self.first, k));
@@ -153,7 +153,7 @@ impl Tables {
     }
 }
 
-/// Σ w sᵖ, p = 0, …, 5, before every vector of nodes and after the last.
+/// Returns Σ w sᵖ, p = 0, …, 5, before every vector of nodes and after the last.
 fn moments_before(score: &[f64], w: &[f64]) -> Vec<[f64; 6]> {
     let mut sums = [0.0; 6];
     let mut all = vec![sums];
@@ -171,7 +171,7 @@ fn moments_before(score: &[f64], w: &[f64]) -> Vec<[f64; 6]> {
     all
 }
 
-/// a = s t with e^{−a}; what lies beyond counts nothing.
+/// Returns a = s t with e^{−a}; what lies beyond counts nothing.
 #[inline(always)]
 fn damped<const FMA: bool>(s: f64, t: f64) -> (f64, f64) {
     let a = s * t;
@@ -246,7 +246,7 @@ impl exp::Vectorised for SlopeSums<'_> {
     }
 }
 
-/// Products of all factors but one.
+/// Computes products of all factors but one.
 pub(super) fn without_each(factors: &[f64], out: &mut [f64]) {
     let mut product = 1.0;
     for (out, x) in out.iter_mut().zip(factors) {
@@ -260,7 +260,8 @@ pub(super) fn without_each(factors: &[f64], out: &mut [f64]) {
     }
 }
 
-/// E log p(y | f) with slopes, those of the parameters in `weights`: logarithms of the classes' weights.
+/// Returns E log p(y | f) with slopes, those of the parameters in `weights`: logarithms of the
+/// classes' weights.
 pub(super) fn expect<S: Score>(
     weights: &[f64],
     y: usize,
@@ -317,7 +318,7 @@ pub(super) fn expect<S: Score>(
     own - t.reference - t.centre - STEP * log_sum
 }
 
-/// log E p(y | f).
+/// Returns log E p(y | f).
 pub(super) fn log_probability<S: Score>(
     weights: &[f64],
     y: usize,
@@ -342,7 +343,7 @@ pub(super) fn log_probability<S: Score>(
     total.ln()
 }
 
-/// E p(k | f) for all k.
+/// Computes E p(k | f) for all k.
 pub(super) fn probabilities<S: Score>(
     weights: &[f64],
     mean: &[f64],

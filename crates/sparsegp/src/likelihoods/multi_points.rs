@@ -48,7 +48,7 @@ impl Points {
     /// Most numbers that a rule may hold.
     const MOST: usize = 1 << 24;
 
-    /// Points of equal weight: `x` holds S×K numbers, the K numbers of a point together.
+    /// Creates points of equal weight: `x` holds S×K numbers, the K numbers of a point together.
     ///
     /// # Errors
     /// [`Error::Shape`] unless there is a whole number of points.
@@ -64,8 +64,8 @@ impl Points {
         Ok(Self { dimension, x, w })
     }
 
-    /// `count` standard normal draws, rounded up to an even number, in pairs ε, −ε; scaled so that
-    /// every coordinate has second moment 1.
+    /// Creates `count` standard normal draws, rounded up to an even number, in pairs ε, −ε; scaled
+    /// so that every coordinate has second moment 1.
     ///
     /// # Errors
     /// [`Error::Invalid`] for none, or more than memory should hold.
@@ -92,7 +92,7 @@ impl Points {
         Self::given(x, dimension)
     }
 
-    /// The tensor product of Gauss–Hermite rules.
+    /// Creates the tensor product of Gauss–Hermite rules.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the rule would be too large.
@@ -101,7 +101,7 @@ impl Points {
         Self::product(&Nodes::gauss_hermite(points), dimension)
     }
 
-    /// The tensor product of a rule with itself.
+    /// Creates the tensor product of a rule with itself.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the rule would be too large.
@@ -127,8 +127,8 @@ impl Points {
         Ok(Self { dimension, x, w })
     }
 
-    /// The tensor product of the trapezoidal rule on nine standard deviations to either side with
-    /// about so large steps.
+    /// Creates the tensor product of the trapezoidal rule on nine standard deviations to either
+    /// side with about so large steps.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the rule would be too large.
@@ -140,12 +140,12 @@ impl Points {
         Self::product(&Nodes { x, w }, dimension)
     }
 
-    /// K.
+    /// Returns K.
     pub fn dimension(&self) -> usize {
         self.dimension
     }
 
-    /// Every point with its weight.
+    /// Returns every point with its weight.
     pub fn iter(&self) -> impl Iterator<Item = (&[f64], f64)> {
         self.x.chunks_exact(self.dimension).zip(self.w.iter().copied())
     }

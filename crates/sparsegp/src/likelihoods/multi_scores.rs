@@ -31,16 +31,16 @@ pub trait Score: Clone + Send + Sync + std::fmt::Debug + 'static {
     /// Whether s(f) is at most 1, and eᶠ where that is small; else it is eᶠ everywhere.
     const BOUNDED: bool = false;
 
-    /// For so many classes, without options.
+    /// Creates the score for so many classes, without options.
     fn new(classes: usize) -> Self;
 
-    /// ℓ, ℓ′ > 0 and ℓ″ at f.
+    /// Returns ℓ, ℓ′ > 0 and ℓ″ at f.
     fn log_score(f: f64) -> (f64, f64, f64);
 
-    /// An f with s(f) = p, for 0 < p < 1.
+    /// Returns an f with s(f) = p, for 0 < p < 1.
     fn inverse(p: f64) -> f64;
 
-    /// The entries of a specification that [`Score::read`] reads.
+    /// Returns the entries of a specification that [`Score::read`] reads.
     fn entries() -> Vec<&'static str> {
         Vec::new()
     }
@@ -59,17 +59,17 @@ pub trait Score: Clone + Send + Sync + std::fmt::Debug + 'static {
         let _ = json;
     }
 
-    /// The weights, if classes can have other ones than 1.
+    /// Returns the weights, if classes can have other ones than 1.
     fn weights(&self) -> Option<&Weights> {
         None
     }
 
-    /// The same, to change them.
+    /// Returns the same, to change them.
     fn weights_mut(&mut self) -> Option<&mut Weights> {
         None
     }
 
-    /// See [`Likelihood::augmented`].
+    /// Serves [`Likelihood::augmented`].
     fn augmented(of: &Normalised<Self>) -> Option<&dyn Augmented> {
         let _ = of;
         None
@@ -90,7 +90,7 @@ pub struct Normalised<S> {
 }
 
 impl<S: Score> Normalised<S> {
-    /// For `classes` classes, with 100 draws.
+    /// Creates the likelihood for `classes` classes, with 100 draws.
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two classes.
@@ -98,8 +98,9 @@ impl<S: Score> Normalised<S> {
         Self::with(classes, Integration::default(), Slope::default())
     }
 
-    /// With the way of integration chosen, and of the slopes in the variances: [`Slope::Price`]
-    /// averages ½ ∂²g/∂f_k², which for softmax is never positive and varies less between draws.
+    /// Creates the likelihood with the way of integration chosen, and of the slopes in the
+    /// variances: [`Slope::Price`] averages ½ ∂²g/∂f_k², which for softmax is never positive and
+    /// varies less between draws.
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two classes, no draws or a rule that is too large.
@@ -140,14 +141,14 @@ impl<S: Score> Normalised<S> {
         Self::of(score, classes, integration, spec.option("slope")?.unwrap_or_default())
     }
 
-    /// By which points predictions are integrated, if not exactly. Draws are only for training:
-    /// their error is the same in all rows, a per cent of a probability, and which classes it
-    /// favours depends on their order.
+    /// Returns the points by which predictions are integrated, if not exactly. Draws are only for
+    /// training: their error is the same in all rows, a per cent of a probability, and which
+    /// classes it favours depends on their order.
     fn of_predictions(&self) -> Option<&Points> {
         self.points.as_deref().filter(|_| matches!(self.integration, Integration::Tensor(_)))
     }
 
-    /// log θ of all classes, see [`Weights::log`].
+    /// Computes log θ of all classes, see [`Weights::log`].
     fn log_weights(&self, out: &mut [f64]) {
         match self.score.weights() {
             Some(weights) => weights.log(out),
@@ -155,13 +156,13 @@ impl<S: Score> Normalised<S> {
         }
     }
 
-    /// log θₖs(fₖ) of all classes at K latent values.
+    /// Computes log θₖs(fₖ) of all classes at K latent values.
     fn log_scores(&self, f: &[f64], out: &mut [f64]) {
         self.log_weights(out);
         out.iter_mut().zip(f).for_each(|(out, f)| *out += S::log_score(*f).0);
     }
 
-    /// p(y = k | f) of all classes into `out`.
+    /// Computes p(y = k | f) of all classes into `out`.
     pub fn conditional(&self, f: &[f64], out: &mut [f64]) {
         self.log_scores(f, out);
         let largest = out.iter().fold(f64::NEG_INFINITY, |a, l| a.max(*l));
@@ -170,8 +171,8 @@ impl<S: Score> Normalised<S> {
         out.iter_mut().for_each(|p| *p /= sum);
     }
 
-    /// [`Likelihood::expect`] by given points; slopes in the variances as chosen, in the logarithms of the
-    /// weights.
+    /// Returns [`Likelihood::expect`] by given points; slopes in the variances as chosen, in the
+    /// logarithms of the weights.
     pub fn expect_with(
         &self,
         points: &Points,
@@ -228,7 +229,7 @@ impl<S: Score> Normalised<S> {
         })
     }
 
-    /// [`Likelihood::probabilities`] by given points.
+    /// Computes [`Likelihood::probabilities`] by given points.
     pub fn probabilities_with(
         &self,
         points: &Points,
@@ -252,7 +253,7 @@ impl<S: Score> Normalised<S> {
         out.iter_mut().for_each(|p| *p /= sum);
     }
 
-    /// [`Likelihood::predict_log_density`] by given points.
+    /// Returns [`Likelihood::predict_log_density`] by given points.
     pub fn predict_log_density_with(
         &self,
         points: &Points,
@@ -303,7 +304,7 @@ impl<S: Score> Likelihood for Normalised<S> {
         }
     }
 
-    /// The latent functions start where the probabilities are the frequencies of the classes.
+    /// Starts the latent functions where the probabilities are the frequencies of the classes.
     fn initialise(&mut self, targets: &[Target]) -> Vec<f64> {
         let p = frequencies(targets, self.classes);
         let scores = match self.score.weights() {

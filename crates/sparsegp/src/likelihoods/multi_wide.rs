@@ -55,7 +55,7 @@ const LIKELY: f64 = 1e-3;
 const HUGE: f64 = 1e6;
 const SEEN: f64 = 1e-8;
 
-/// Whether the latent values differ or vary so much.
+/// Returns whether the latent values differ or vary so much.
 pub(super) fn is_wide(mean: &[f64], variance: &[f64]) -> bool {
     let high = mean.iter().fold(f64::NEG_INFINITY, |a, m| a.max(*m));
     let low = mean.iter().fold(f64::INFINITY, |a, m| a.min(*m));
@@ -83,7 +83,7 @@ struct Classes<S> {
     score: PhantomData<S>,
 }
 
-/// f on the grid of bounded scores.
+/// Returns f on the grid of bounded scores.
 fn grid() -> impl Iterator<Item = f64> {
     let count = (3.0 * LEVEL / STEP) as i32;
     (0..=count).map(|i| STEP * f64::from(i) - 2.0 * LEVEL)
@@ -127,7 +127,7 @@ impl<S: Score> Classes<S> {
         own
     }
 
-    /// ℓ and ℓ′.
+    /// Returns ℓ and ℓ′.
     fn log_score(&self, f: f64) -> (f64, f64) {
         if !self.bounded {
             return (f, 1.0);
@@ -136,7 +136,7 @@ impl<S: Score> Classes<S> {
         (value, first)
     }
 
-    /// L and L′ of a class at u.
+    /// Returns L and L′ of a class at u.
     fn curve(&self, class: &Class, u: f64) -> [f64; 2] {
         let u = u - class.weight;
         let t = (-u).exp();
@@ -180,7 +180,7 @@ impl<S: Score> Classes<S> {
         [below, density.max(0.0)]
     }
 
-    /// Where the sum of log s and Gumbel noise of a class begins and ends.
+    /// Returns where the sum of log s and Gumbel noise of a class begins and ends.
     fn range(&self, class: &Class) -> (f64, f64) {
         let half = REACH * class.deviation;
         let top = |f: f64| if self.bounded { f.min(0.0) } else { f };
@@ -188,7 +188,7 @@ impl<S: Score> Classes<S> {
         (class.weight + low + LOW, class.weight + high + HIGH)
     }
 
-    /// Panels between `low` and `high`: narrow around what changes fast.
+    /// Returns the ends of panels between `low` and `high`: narrow around what changes fast.
     fn ends(&self, low: f64, high: f64) -> Vec<f64> {
         let mut ends = Vec::new();
         for class in &self.all {
@@ -218,7 +218,7 @@ impl<S: Score> Classes<S> {
         out.iter_mut().for_each(|p| *p /= sum);
     }
 
-    /// log L of a class at u, or log L′.
+    /// Returns log L of a class at u, or log L′.
     fn log_curve(&self, class: &Class, u: f64, density: bool) -> f64 {
         let u = u - class.weight;
         let at = |f: f64| {
@@ -230,13 +230,14 @@ impl<S: Score> Classes<S> {
         predict::log_expectation(class.mean, variance, FRAC_PI_2, &[None, None], &[u, 0.0], at)
     }
 
-    /// Whether Gumbel noise is nothing beside deviations or differences.
+    /// Returns whether Gumbel noise is nothing beside deviations or differences.
     fn are_huge(&self) -> bool {
         self.all.iter().any(|class| class.deviation > HUGE || class.mean.abs() > HUGE)
     }
 
-    /// The least of the probabilities that f of this class is more than f of another, in logarithms: an upper bound of that
-    /// of the class, and where it is small its leading term. Scores that are bounded are alike above 0.
+    /// Returns the least of the probabilities that f of this class is more than f of another, in
+    /// logarithms: an upper bound of that of the class, and where it is small its leading term.
+    /// Scores that are bounded are alike above 0.
     fn log_bound(&self, y: usize) -> f64 {
         let own = &self.all[y];
         // halves, so that no difference or sum of squares overflows
@@ -259,7 +260,7 @@ impl<S: Score> Classes<S> {
         others.fold(0.0, f64::min).max(-f64::MAX)
     }
 
-    /// log E p(y | f), in logarithms throughout.
+    /// Returns log E p(y | f), in logarithms throughout.
     fn log_probability(&self, y: usize) -> f64 {
         let log = |u: f64| {
             let each = self.all.iter().enumerate();
@@ -287,7 +288,8 @@ impl<S: Score> Classes<S> {
     }
 }
 
-/// E p(k | f) for all k; the arguments are those of [`super::multi_laplace::probabilities`].
+/// Computes E p(k | f) for all k; the arguments are those of
+/// [`super::multi_laplace::probabilities`].
 pub(super) fn probabilities<S: Score>(
     weights: &[f64],
     mean: &[f64],
@@ -297,7 +299,7 @@ pub(super) fn probabilities<S: Score>(
     Classes::<S>::new(weights, mean, variance).probabilities(out);
 }
 
-/// log E p(y | f).
+/// Returns log E p(y | f).
 pub(super) fn log_probability<S: Score>(
     weights: &[f64],
     y: usize,

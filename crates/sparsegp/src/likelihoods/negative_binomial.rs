@@ -54,13 +54,13 @@ impl NegativeBinomial {
         self.dispersion.scalar()
     }
 
-    /// log αμ.
+    /// Returns log αμ.
     fn log_odds(&self, exposure: f64, f: f64) -> f64 {
         f + (self.alpha() * exposure).ln()
     }
 }
 
-/// (log(1 + u) − u/(1 + u))/u² for u = eᵗ, without cancellation for small u.
+/// Returns (log(1 + u) − u/(1 + u))/u² for u = eᵗ, without cancellation for small u.
 fn curvature(t: f64) -> f64 {
     if t < -6.0 {
         // Σ (−1)ᵏ (k+1)/(k+2) uᵏ

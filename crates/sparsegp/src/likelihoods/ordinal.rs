@@ -99,7 +99,7 @@ fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
     Single::boxed(model, &args)
 }
 
-/// The first of the edges and their distances.
+/// Returns the first of the edges and their distances.
 fn split(edges: &[f64]) -> (f64, Vec<f64>) {
     (edges[0], edges.windows(2).map(|e| e[1] - e[0]).collect())
 }
@@ -118,8 +118,8 @@ impl Ordinal {
         self.widths.len() + 2
     }
 
-    /// log P(y | f) for a normal of deviation `sigma`, with slopes by the lower and upper end in units
-    /// of `sigma` and the ends in these units.
+    /// Returns log P(y | f) for a normal of deviation `sigma`, with slopes by the lower and upper
+    /// end in units of `sigma` and the ends in these units.
     fn interval(&self, y: f64, f: f64, sigma: f64) -> ([f64; 3], f64, f64) {
         let (low, high) = self.ends(y as usize);
         let (a, b) = ((low - f) / sigma, (high - f) / sigma);
@@ -138,7 +138,7 @@ impl Ordinal {
         log_normal_interval((low - f) / sigma, (high - f) / sigma)[0].exp()
     }
 
-    /// Mean and variance of the class for a normal of deviation `sigma`.
+    /// Returns the mean and variance of the class for a normal of deviation `sigma`.
     fn class_moments(&self, f: f64, sigma: f64) -> (f64, f64) {
         let (mut mean, mut square) = (0.0, 0.0);
         for class in 1..self.count() {
@@ -154,7 +154,7 @@ impl Ordinal {
     }
 }
 
-/// x·w, which is 0 where w is: the density at an infinite end.
+/// Returns x·w, which is 0 where w is: the density at an infinite end.
 fn product(x: f64, w: f64) -> f64 {
     if w == 0.0 { 0.0 } else { x * w }
 }

@@ -68,8 +68,8 @@ struct Panel {
     value: Vec<f64>,
 }
 
-/// ∫ g(x) dx of several g ≥ 0, or of any that are not much larger than the integral of their sizes, which `g` writes into a slice; into
-/// `out`. `ends` are increasing.
+/// Computes ∫ g(x) dx of several g ≥ 0, or of any that are not much larger than the integral of
+/// their sizes, which `g` writes into a slice; into `out`. `ends` are increasing.
 pub fn integrate(ends: &[f64], out: &mut [f64], mut g: impl FnMut(f64, &mut [f64])) {
     let mut at = vec![0.0; out.len()];
     let mut rule = |from: f64, to: f64| {
@@ -119,7 +119,7 @@ pub fn integrate(ends: &[f64], out: &mut [f64], mut g: impl FnMut(f64, &mut [f64
     }
 }
 
-/// log ∫ exp h(x) dx, likewise.
+/// Returns log ∫ exp h(x) dx, likewise.
 pub fn log_integral(ends: &[f64], mut h: impl FnMut(f64) -> f64) -> f64 {
     let mut rule = |from: f64, to: f64| {
         let mut total = LogSum::EMPTY;

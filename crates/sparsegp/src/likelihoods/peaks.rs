@@ -12,7 +12,7 @@ pub struct Peak {
     pub log: f64,
 }
 
-/// The largest value with its neighbours.
+/// Returns the largest value with its neighbours.
 fn around(t: &[f64], logs: &[f64]) -> ([f64; 3], [f64; 3]) {
     let known = |i: usize| if logs[i].is_nan() { f64::NEG_INFINITY } else { logs[i] };
     if t.is_empty() {
@@ -23,7 +23,8 @@ fn around(t: &[f64], logs: &[f64]) -> ([f64; 3], [f64; 3]) {
     (near.map(|i| t[i]), near.map(|i| logs[i]))
 }
 
-/// Where logarithms that were found at ascending places are largest: outwards first where that is an end, then closer and closer.
+/// Returns where logarithms that were found at ascending places are largest: outwards first where
+/// that is an end, then closer and closer.
 pub fn peaks(rows: &[usize], seen: Vec<(Vec<f64>, Vec<f64>)>, log: &mut Logs<'_>) -> Vec<Peak> {
     const BETWEEN: usize = 7;
     const ROUNDS: usize = 24;

@@ -40,14 +40,14 @@ fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
     Single::boxed(Poisson { link: args.positive_link()?, whole }, &args)
 }
 
-/// log mean(y/exposure), the pooled rate, half a count where there is none.
+/// Returns log mean(y/exposure), the pooled rate, half a count where there is none.
 pub fn log_rate(targets: &[Target]) -> f64 {
     let counts: f64 = targets.iter().map(|t| t.y).sum();
     let exposures: f64 = targets.iter().map(|t| t.extra).sum();
     (counts.max(0.5) / exposures).ln()
 }
 
-/// P(Y ≤ y) of a Poisson count.
+/// Returns P(Y ≤ y) of a Poisson count.
 pub fn cdf(y: f64, rate: f64) -> f64 {
     if y < 0.0 {
         0.0
@@ -60,7 +60,7 @@ pub fn cdf(y: f64, rate: f64) -> f64 {
     }
 }
 
-/// A Poisson count; the normal approximation where counts are not exact in floating point.
+/// Draws a Poisson count; the normal approximation where counts are not exact in floating point.
 pub fn draw(rate: f64, rng: &mut dyn rand::Rng) -> f64 {
     if rate <= 0.0 {
         return 0.0;

@@ -45,7 +45,7 @@ fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
 }
 
 impl PoissonLogistic {
-    /// Λ.
+    /// Returns Λ.
     fn most(&self, exposure: f64) -> f64 {
         exposure * self.rate.scalar()
     }
@@ -68,8 +68,8 @@ impl Scalar for PoissonLogistic {
         visitor(&"rate", &mut self.rate);
     }
 
-    /// The largest rate is twice what the busiest twentieth of the rows have, so that σ(f) need not be
-    /// near 1 anywhere.
+    /// Sets the largest rate to twice what the busiest twentieth of the rows have, so that σ(f)
+    /// need not be near 1 anywhere.
     fn initialise(&mut self, targets: &[Target]) -> f64 {
         let mut rates: Vec<f64> = targets.iter().map(|t| t.y / t.extra).collect();
         let mean = super::poisson::log_rate(targets).exp();
@@ -148,7 +148,7 @@ impl Augmented for PoissonLogistic {
         self.constant(target) + target.y * log_sigma_tilde(m, v) - most * missed
     }
 
-    /// λ = Σ y / Σ exposure·(1 − σ̃(−μ, v)).
+    /// Uses λ = Σ y / Σ exposure·(1 − σ̃(−μ, v)).
     fn powers(&self) -> Vec<Option<f64>> {
         vec![Some(1.0)]
     }

@@ -66,12 +66,13 @@ pub fn graded(
     }
 }
 
-/// First step for a deviation.
+/// Returns the first step for a deviation.
 fn first_step(deviation: f64, pole: f64) -> f64 {
     (pole / (5.5 * deviation)).clamp(REACH / MOST, 0.5)
 }
 
-/// Places between which panels over f end: around the mean, and narrower and narrower around `peaks`.
+/// Returns places between which panels over f end: around the mean, and narrower and narrower
+/// around `peaks`.
 fn places(mean: f64, deviation: f64, pole: f64, low: f64, high: f64, peaks: &[f64]) -> Vec<f64> {
     let mut ends = Vec::new();
     panels::ladder(mean, deviation, 20.0 * deviation, &mut ends);
@@ -83,8 +84,8 @@ fn places(mean: f64, deviation: f64, pole: f64, low: f64, high: f64, peaks: &[f6
     ends
 }
 
-/// E[g(f)], f ~ N(mean, variance). `kinks`, in deviations from the mean, are where g is not analytic, and `peaks` finds values of f
-/// around which it changes most.
+/// Returns E[g(f)], f ~ N(mean, variance). `kinks`, in deviations from the mean, are where g is not
+/// analytic, and `peaks` finds values of f around which it changes most.
 pub fn expectation<const N: usize>(
     mean: f64,
     variance: f64,
@@ -148,7 +149,7 @@ pub fn expectation<const N: usize>(
     panelled()
 }
 
-/// log E[exp g(f)], f ~ N(mean, variance), for g with its first derivative in place 1.
+/// Returns log E[exp g(f)], f ~ N(mean, variance), for g with its first derivative in place 1.
 /// `kinks` are in deviations from the mean, `peaks` values of f around which g changes most.
 pub fn log_expectation(
     mean: f64,
@@ -217,7 +218,7 @@ pub fn log_expectation(
     panelled()
 }
 
-/// Where a decreasing function changes its sign between two places, if it does.
+/// Returns where a decreasing function changes its sign between two places, if it does.
 pub fn turning(low: f64, high: f64, slope: impl Fn(f64) -> f64) -> Option<f64> {
     if !(slope(low) > 0.0 && slope(high) < 0.0) {
         return None;
@@ -239,8 +240,9 @@ const FAR: f64 = 60.0;
 /// In standard deviations.
 const FARTHEST_MODE: f64 = 1e6;
 
-/// A zero of `slope`, a function with a slope ≤ −1 where the integrand is log-concave: the mode. At
-/// most [`FARTHEST_MODE`] from 0; if the function does not change its sign there, that end.
+/// Returns a zero of `slope`, a function with a slope ≤ −1 where the integrand is log-concave: the
+/// mode. At most [`FARTHEST_MODE`] from 0; if the function does not change its sign there, that
+/// end.
 fn mode(slope: impl Fn(f64) -> f64) -> f64 {
     let start = slope(0.0);
     let (mut inner, mut outer) = (0.0, start.clamp(-FARTHEST_MODE, FARTHEST_MODE));
@@ -264,8 +266,8 @@ fn mode(slope: impl Fn(f64) -> f64) -> f64 {
     0.5 * (inner + outer)
 }
 
-/// The `level` quantile of a distribution function: the smallest whole number with P(Y ≤ y) ≥ level, or the
-/// number at which it is level. The search begins at `start`, if there is a guess.
+/// Returns the `level` quantile of a distribution function: the smallest whole number with P(Y ≤ y)
+/// ≥ level, or the number at which it is level. The search begins at `start`, if there is a guess.
 pub fn quantile(cdf: impl Fn(f64) -> f64, support: Support, start: Option<f64>, level: f64) -> f64 {
     if let Some(largest) = support.largest() {
         return whole_quantile(cdf, largest, start.unwrap_or(0.0), level);
@@ -294,7 +296,8 @@ const NEAR: f64 = 0.125;
 /// Counts are not looked for beyond: there they are not whole numbers any more.
 const MOST_COUNT: f64 = 1e15;
 
-/// Of whole numbers from 0 to `largest`: steps away from the start that double, then halving.
+/// Finds the quantile of whole numbers from 0 to `largest`: steps away from the start that double,
+/// then halving.
 fn whole_quantile(cdf: impl Fn(f64) -> f64, largest: f64, start: f64, level: f64) -> f64 {
     let most = largest.min(MOST_COUNT);
     // P(Y ≤ below) < level ≤ P(Y ≤ reached)

@@ -48,8 +48,8 @@ fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
     Single::boxed(PseudoHuber { delta, scale }, &args)
 }
 
-/// eᴬK₀(A) and eᴬK₁(A) for A > 0 from K_ν(A) = ∫₀^∞ e^{−A cosh t} cosh νt dt, by the trapezoidal rule,
-/// which converges faster than any power on it.
+/// Returns eᴬK₀(A) and eᴬK₁(A) for A > 0 from K_ν(A) = ∫₀^∞ e^{−A cosh t} cosh νt dt, by the
+/// trapezoidal rule, which converges faster than any power on it.
 fn bessel(a: f64) -> [f64; 2] {
     // where the integrand has fallen below e⁻⁴⁵
     let end = (1.0 + 45.0 / a).acosh();
@@ -70,24 +70,24 @@ fn bessel(a: f64) -> [f64; 2] {
 const LEAST_SHARE: f64 = 0.02;
 
 impl PseudoHuber {
-    /// δ, s and A.
+    /// Returns δ, s and A.
     fn parts(&self) -> (f64, f64, f64) {
         let (delta, scale) = (self.delta.scalar(), self.scale.scalar());
         (delta, scale, (delta / scale).powi(2))
     }
 
-    /// w at a squared residual.
+    /// Returns w at a squared residual.
     fn width(&self, square: f64) -> f64 {
         (1.0 + square / self.delta.scalar().powi(2)).sqrt()
     }
 
-    /// w − 1 without cancellation.
+    /// Returns w − 1 without cancellation.
     fn excess(&self, square: f64) -> f64 {
         let q = square / self.delta.scalar().powi(2);
         q / ((1.0 + q).sqrt() + 1.0)
     }
 
-    /// Slopes of −A(w − 1) by δ and s at a squared residual.
+    /// Returns the slopes of −A(w − 1) by δ and s at a squared residual.
     fn by_params(&self, square: f64) -> [f64; 2] {
         let (delta, scale, a) = self.parts();
         let (excess, w) = (self.excess(square), self.width(square));
@@ -200,7 +200,7 @@ impl Scalar for PseudoHuber {
         if y < f { tail } else { 1.0 - tail }
     }
 
-    /// ∫ Φ((y − m − e)/√v) p(e) de: one integral, in place of one for every f.
+    /// Returns ∫ Φ((y − m − e)/√v) p(e) de: one integral, in place of one for every f.
     fn closed_cdf(&self, _: f64, y: f64, mean: f64, variance: f64) -> Option<f64> {
         let (delta, scale, a) = self.parts();
         let (deviation, d) = (variance.sqrt(), y - mean);
@@ -227,7 +227,7 @@ impl Scalar for PseudoHuber {
         Some(self)
     }
 
-    /// Normal of the variance s²x with an x of GIG(1, A, A).
+    /// Draws from the normal of the variance s²x with an x of GIG(1, A, A).
     fn sample(&self, _: f64, f: f64, rng: &mut dyn rand::Rng) -> f64 {
         let (_, scale, a) = self.parts();
         // beyond, the law is its limit: normal, and Laplace's

@@ -15,7 +15,7 @@ impl Rule {
     /// Most points of Gauss–Hermite.
     pub const MOST: usize = 200;
 
-    /// A rule from JSON: `trapezoid`, or a number of Gauss–Hermite points, plain or as
+    /// Reads a rule from JSON: `trapezoid`, or a number of Gauss–Hermite points, plain or as
     /// `{gauss-hermite: 50}`; none for anything else.
     pub fn from_json(json: &serde_json::Value) -> Option<Self> {
         let rule = match json.as_u64() {
@@ -56,8 +56,8 @@ pub struct Nodes {
 }
 
 impl Nodes {
-    /// Gauss–Hermite for the standard normal: zeros of the Hermite polynomial Heₙ by Newton's method
-    /// with the recurrence of the orthonormal polynomials.
+    /// Creates the rule of Gauss–Hermite for the standard normal: zeros of the Hermite polynomial
+    /// Heₙ by Newton's method with the recurrence of the orthonormal polynomials.
     pub fn gauss_hermite(n: usize) -> Self {
         // orthonormal polynomials: √(k+1) h_{k+1} = x h_k − √k h_{k−1}; hₙ′ = √n h_{n−1}
         let polynomial = |x: f64| {

@@ -90,12 +90,13 @@ pub fn register(entry: Entry) -> Result<()> {
     ENTRIES.register(entry)
 }
 
-/// The entry of a registered name or alias, in any capitals.
+/// Returns the entry of a registered name or alias, in any capitals.
 pub fn find(name: &str) -> Option<&'static Entry> {
     ENTRIES.find(name)
 }
 
-/// A likelihood from its specification, either the short form (`student-t(df=4, scale=0.3)`) or JSON.
+/// Parses a likelihood from its specification, either the short form (`student-t(df=4, scale=0.3)`)
+/// or JSON.
 ///
 /// ```
 /// let likelihood = sparsegp::likelihoods::parse("bernoulli(link=logit)")?;
@@ -119,7 +120,7 @@ pub fn parse(spec: &str) -> Result<Box<dyn Likelihood>> {
     })
 }
 
-/// Where `word` stands in `spec` as a separate word.
+/// Returns where `word` stands in `spec` as a separate word.
 fn position(spec: &str, word: &str) -> Option<usize> {
     let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     spec.match_indices(word).map(|(at, _)| at).find(|at| {
@@ -167,14 +168,14 @@ pub struct Args<'a> {
 }
 
 impl Args<'_> {
-    /// The whole object, with the name that is written.
+    /// Returns the whole object, with the name that is written.
     pub fn json(&self) -> Value {
         let mut entries = self.entries.clone();
         entries.insert("type".into(), Value::String(self.name.into()));
         Value::Object(entries)
     }
 
-    /// An [`Error::Spec`] for these arguments.
+    /// Returns an [`Error::Spec`] for these arguments.
     pub fn wrong(&self, reason: String) -> Error {
         Error::Spec {
             spec: Value::Object(self.entries.clone()).to_string(),
@@ -199,12 +200,12 @@ impl Args<'_> {
         }
     }
 
-    /// An entry as it stands.
+    /// Returns an entry as it stands.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.entries.get(name)
     }
 
-    /// The scalar parameter called `name`, `default` where it is not given.
+    /// Returns the scalar parameter called `name`, `default` where it is not given.
     pub fn scalar(&self, name: &str, default: f64, transform: Transform) -> Result<Param> {
         let mut param = Param::with(vec![default], Shape::Scalar, transform);
         self.read(name, &mut param)?;
@@ -229,13 +230,13 @@ impl Args<'_> {
         Ok(())
     }
 
-    /// The number of an entry, on its own or as the `value` of an object.
+    /// Returns the number of an entry, on its own or as the `value` of an object.
     pub fn number(&self, name: &str) -> Option<f64> {
         let given = self.entries.get(name)?;
         given.as_object().map_or(Some(given), |object| object.get("value"))?.as_f64()
     }
 
-    /// A whole number of at least `least`.
+    /// Returns a whole number of at least `least`.
     pub fn whole(&self, name: &str, least: u64) -> Result<Option<usize>> {
         match self.entries.get(name) {
             None => Ok(None),
@@ -248,7 +249,7 @@ impl Args<'_> {
         }
     }
 
-    /// One of several words.
+    /// Returns one of several words.
     pub fn word<T: Copy>(&self, name: &str, known: &[(&str, T)]) -> Result<Option<T>> {
         let Some(given) = self.entries.get(name) else { return Ok(None) };
         let found = known.iter().find(|(word, _)| given.as_str() == Some(word));
@@ -258,7 +259,7 @@ impl Args<'_> {
             .ok_or_else(|| self.wrong(format!("`{name}` is {}, not {given}", words.join(" or "))))
     }
 
-    /// `link` to probabilities with its `floor`.
+    /// Returns `link` to probabilities with its `floor`.
     pub fn probability(&self, default: Probability) -> Result<Probability> {
         let probit = Probability::Probit { floor: 0.0 };
         let known = [("logit", Probability::Logit), ("probit", probit)];
@@ -272,7 +273,7 @@ impl Args<'_> {
         }
     }
 
-    /// The entry `floor` of a probit link.
+    /// Returns the entry `floor` of a probit link.
     pub fn floor(&self) -> Result<Option<f64>> {
         match self.entries.get("floor") {
             None => Ok(None),
@@ -283,7 +284,7 @@ impl Args<'_> {
         }
     }
 
-    /// `link` to positive numbers, with its `unit`.
+    /// Returns `link` to positive numbers, with its `unit`.
     pub fn positive_link(&self) -> Result<Positive> {
         let unit = match self.entries.get("unit") {
             None => None,
@@ -301,7 +302,7 @@ impl Args<'_> {
         }
     }
 
-    /// The entry `rule`, see [`Rule::from_json`].
+    /// Returns the entry `rule`, see [`Rule::from_json`].
     pub fn quadrature(&self) -> Result<Option<Rule>> {
         let Some(given) = self.entries.get("rule") else { return Ok(None) };
         Rule::from_json(given).map(Some).ok_or_else(|| {
@@ -312,7 +313,7 @@ impl Args<'_> {
         })
     }
 
-    /// The entry `slope`.
+    /// Returns the entry `slope`.
     pub fn slope(&self) -> Result<Slope> {
         let known = [("rule", Slope::Rule), ("price", Slope::Price)];
         Ok(self.word("slope", &known)?.unwrap_or_default())

@@ -114,18 +114,18 @@ impl RobustMax {
         Ok(own)
     }
 
-    /// log(1 − ε) and log(ε/(K − 1)).
+    /// Returns log(1 − ε) and log(ε/(K − 1)).
     fn logs(&self) -> (f64, f64) {
         let epsilon = self.epsilon.scalar();
         ((-epsilon).ln_1p(), (epsilon / (self.classes - 1) as f64).ln())
     }
 
-    /// √v, not so small that Φ(·/√v) is no longer a function.
+    /// Returns √v, not so small that Φ(·/√v) is no longer a function.
     fn deviation(v: f64) -> f64 {
         v.max(SMALL_VARIANCE).sqrt()
     }
 
-    /// Φ(d) squashed, and φ(d)/Φ(d) accordingly.
+    /// Returns Φ(d) squashed, and φ(d)/Φ(d) accordingly.
     fn step(&self, d: f64) -> (f64, f64) {
         let value = normal_cdf(d);
         if self.squash == 0.0 {
@@ -266,7 +266,7 @@ impl Likelihood for RobustMax {
         visitor(&"epsilon", &mut self.epsilon);
     }
 
-    /// All latent functions start at 0: which is largest says nothing about frequencies.
+    /// Starts all latent functions at 0: which is largest says nothing about frequencies.
     fn initialise(&mut self, _: &[Target]) -> Vec<f64> {
         vec![0.0; self.classes]
     }

@@ -11,48 +11,48 @@ use serde_json::Value;
 
 /// p(y | f) of one latent value f, with log p(y | f) = [`Scalar::constant`] + [`Scalar::at`].
 pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
-    /// See [`Likelihood::name`].
+    /// Serves [`Likelihood::name`].
     fn name(&self) -> &'static str;
 
-    /// See [`Likelihood::standardises`].
+    /// Serves [`Likelihood::standardises`].
     fn standardises(&self) -> bool {
         false
     }
 
-    /// See [`Likelihood::bears_outliers`].
+    /// Serves [`Likelihood::bears_outliers`].
     fn bears_outliers(&self) -> bool {
         false
     }
 
-    /// See [`Likelihood::extra`].
+    /// Serves [`Likelihood::extra`].
     fn extra(&self) -> Option<Extra> {
         None
     }
 
-    /// See [`Likelihood::visit`].
+    /// Serves [`Likelihood::visit`].
     fn visit<'a>(&'a self, _: Visitor<'a, '_>) {}
 
-    /// See [`Likelihood::visit_mut`].
+    /// Serves [`Likelihood::visit_mut`].
     fn visit_mut<'a>(&'a mut self, _: VisitorMut<'a, '_>) {}
 
-    /// See [`Likelihood::units`].
+    /// Serves [`Likelihood::units`].
     fn units(&self) -> Vec<i32> {
         vec![0; crate::params::count(|v| self.visit(v))]
     }
 
-    /// See [`Likelihood::adopt_unit`]; `targets` as for [`Scalar::initialise`].
+    /// Serves [`Likelihood::adopt_unit`]; `targets` as for [`Scalar::initialise`].
     fn adopt_unit(&mut self, _targets: &[Target]) {}
 
-    /// See [`Likelihood::initialise`]; `targets` are known and have passed [`Scalar::check`], and
-    /// there is at least one.
+    /// Serves [`Likelihood::initialise`]; `targets` are known and have passed [`Scalar::check`],
+    /// and there is at least one.
     fn initialise(&mut self, targets: &[Target]) -> f64;
 
-    /// See [`Likelihood::latent_variance`]; `targets` as for [`Scalar::initialise`].
+    /// Serves [`Likelihood::latent_variance`]; `targets` as for [`Scalar::initialise`].
     fn latent_variance(&self, _targets: &[Target]) -> f64 {
         1.0
     }
 
-    /// See [`Likelihood::check`].
+    /// Serves [`Likelihood::check`].
     ///
     /// # Errors
     /// The end of a sentence.
@@ -61,23 +61,23 @@ pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// Writes the entries of the specification.
     fn write(&self, json: &mut Value);
 
-    /// The part of log p(y | f) that f has no part in.
+    /// Returns the part of log p(y | f) that f has no part in.
     fn constant(&self, _: Target) -> f64 {
         0.0
     }
 
-    /// The rest with its first and second derivative by f.
+    /// Returns the rest with its first and second derivative by f.
     fn at(&self, target: Target, f: f64) -> [f64; 3];
 
-    /// [`Scalar::at`] at many f (at most [`TOGETHER`]) into zeros, for formulas that a compiler can turn into vectors
-    /// ([`Many::add`]).
+    /// Computes [`Scalar::at`] at many f (at most [`TOGETHER`]) into zeros, for formulas that a
+    /// compiler can turn into vectors ([`Many::add`]).
     fn at_all(&self, target: Target, f: &[f64], out: &mut Many) {
         for (j, f) in f.iter().enumerate() {
             [out.value[j], out.first[j], out.second[j]] = self.at(target, *f);
         }
     }
 
-    /// Its slopes with respect to the parameters: overwrites `out`.
+    /// Computes its slopes with respect to the parameters: overwrites `out`.
     fn constant_slopes(&self, _: Target, out: &mut [f64]) {
         out.fill(0.0);
     }
@@ -85,73 +85,74 @@ pub trait Scalar: Clone + std::fmt::Debug + Send + Sync + 'static {
     /// Adds `weight` times the slopes of [`Scalar::at`]'s value with respect to the parameters.
     fn add_slopes(&self, _: Target, _f: f64, _weight: f64, _out: &mut [f64]) {}
 
-    /// [`Scalar::add_slopes`] at as many f, with a weight each.
+    /// Does [`Scalar::add_slopes`] at as many f, with a weight each.
     fn add_all_slopes(&self, target: Target, f: &[f64], weights: &[f64], out: &mut [f64]) {
         for (f, weight) in f.iter().zip(weights) {
             self.add_slopes(target, *f, *weight, out);
         }
     }
 
-    /// [`Likelihood::expect`] if there is a closed form.
+    /// Returns [`Likelihood::expect`] if there is a closed form.
     fn closed(&self, _: Target, _mean: f64, _variance: f64, _: &mut Slopes<'_>) -> Option<f64> {
         None
     }
 
-    /// The rule where the specification names none.
+    /// Returns the rule where the specification names none.
     fn rule(&self) -> Rule {
         Rule::default()
     }
 
-    /// Distance from the real line of the nearest singularity of log p(y | f) in f.
+    /// Returns the distance from the real line of the nearest singularity of log p(y | f) in f.
     fn pole(&self) -> f64 {
         f64::INFINITY
     }
 
-    /// Where log p(y | f) is not analytic in f, ascending, if it is so at one or two places.
+    /// Returns where log p(y | f) is not analytic in f, ascending, if it is so at one or two
+    /// places.
     fn kinks(&self, _: Target) -> [Option<f64>; 2] {
         [None, None]
     }
 
-    /// See [`Likelihood::normalised`].
+    /// Serves [`Likelihood::normalised`].
     fn normalised(&self) -> bool {
         true
     }
 
-    /// Mean and variance of y given f.
+    /// Returns the mean and variance of y given f.
     fn moments(&self, extra: f64, f: f64) -> (f64, f64);
 
-    /// [`Likelihood::predict`] if there is a closed form.
+    /// Returns [`Likelihood::predict`] if there is a closed form.
     fn closed_moments(&self, _extra: f64, _mean: f64, _variance: f64) -> Option<(f64, f64)> {
         None
     }
 
-    /// [`Likelihood::predict_log_density`] if there is a closed form.
+    /// Returns [`Likelihood::predict_log_density`] if there is a closed form.
     fn closed_log_density(&self, _: Target, _mean: f64, _variance: f64) -> Option<f64> {
         None
     }
 
-    /// P(Y ≤ y | f).
+    /// Returns P(Y ≤ y | f).
     fn cdf(&self, extra: f64, y: f64, f: f64) -> f64;
 
-    /// P(Y ≤ y) for f ~ N(mean, variance) if there is a closed form.
+    /// Returns P(Y ≤ y) for f ~ N(mean, variance) if there is a closed form.
     fn closed_cdf(&self, _extra: f64, _y: f64, _mean: f64, _variance: f64) -> Option<f64> {
         None
     }
 
-    /// Where y can lie.
+    /// Returns where y can lie.
     fn support(&self, extra: f64) -> Support;
 
-    /// Number of classes, if targets are classes.
+    /// Returns the number of classes, if targets are classes.
     fn classes(&self) -> Option<usize> {
         None
     }
 
-    /// See [`Likelihood::augmented`].
+    /// Serves [`Likelihood::augmented`].
     fn augmented(&self) -> Option<&dyn Augmented> {
         None
     }
 
-    /// A draw of y given f.
+    /// Draws y given f.
     fn sample(&self, extra: f64, f: f64, rng: &mut dyn rand::Rng) -> f64;
 }
 
@@ -182,7 +183,7 @@ impl Many {
 
 /// A value with its first and second derivative, without branches or calls: `#[inline(always)]`.
 pub trait Formula {
-    /// At f; `FMA` as for [`exp::Vectorised`].
+    /// Computes it at f; `FMA` as for [`exp::Vectorised`].
     fn at<const FMA: bool>(&self, f: f64) -> [f64; 3];
 }
 

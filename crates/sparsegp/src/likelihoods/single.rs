@@ -106,8 +106,8 @@ pub struct Single<S> {
 pub const OPTIONS: [&str; 2] = ["rule", "slope"];
 
 impl<S: Scalar> Single<S> {
-    /// With a rule (none: closed form if there is one, else the likelihood's default rule) and a form
-    /// of the derivative by the variance.
+    /// Creates the likelihood with a rule (none: closed form if there is one, else the likelihood's
+    /// default rule) and a form of the derivative by the variance.
     pub fn with(model: S, rule: Option<Rule>, slope: Slope) -> Self {
         let nodes = match rule.unwrap_or(model.rule()) {
             Rule::GaussHermite(n) => Nodes::gauss_hermite(n),
@@ -116,7 +116,7 @@ impl<S: Scalar> Single<S> {
         Self { model, rule, slope, nodes: Arc::new(nodes) }
     }
 
-    /// The likelihood with the options of its specification.
+    /// Returns the likelihood with the options of its specification.
     ///
     /// # Errors
     /// [`crate::Error::Spec`] for options that cannot be read.
@@ -124,13 +124,13 @@ impl<S: Scalar> Single<S> {
         Ok(Box::new(Self::with(model, args.quadrature()?, args.slope()?)))
     }
 
-    /// The targets that can be.
+    /// Returns the targets that can be.
     fn known(&self, targets: &[Target]) -> Vec<Target> {
         targets.iter().copied().filter(|t| self.model.check(*t).is_ok()).collect()
     }
 
-    /// Σ wⱼ {g, g′, xⱼg′, g″} at f = mean + √variance xⱼ, adding the slopes with respect to the
-    /// parameters.
+    /// Returns Σ wⱼ {g, g′, xⱼg′, g″} at f = mean + √variance xⱼ, adding the slopes with respect to
+    /// the parameters.
     fn sums(&self, target: Target, mean: f64, variance: f64, params: &mut [f64]) -> [f64; 4] {
         let deviation = variance.sqrt();
         let mut sums = Sums {
@@ -164,12 +164,13 @@ impl<S: Scalar> Single<S> {
 }
 
 impl<S: Scalar> Single<S> {
-    /// [`Scalar::kinks`] in deviations from the mean.
+    /// Returns [`Scalar::kinks`] in deviations from the mean.
     fn kinks(&self, target: Target, mean: f64, deviation: f64) -> [Option<f64>; 2] {
         self.model.kinks(target).map(|kink| kink.map(|f| (f - mean) / deviation))
     }
 
-    /// Values of f around which P(Y ≤ y | f) changes most, for a wide latent value: where y is likely, and 0, where links bend.
+    /// Returns the values of f around which P(Y ≤ y | f) changes most, for a wide latent value:
+    /// where y is likely, and 0, where links bend.
     fn peaks(&self, target: Target, mean: f64, deviation: f64) -> Vec<f64> {
         let reach = REACH * deviation;
         let slope = |f: f64| self.model.at(target, f)[1];

@@ -56,7 +56,7 @@ fn build(args: Args<'_>) -> Result<Box<dyn Likelihood>> {
 }
 
 impl StudentT {
-    /// ν, ς and (y − f)²/νς².
+    /// Returns ν, ς and (y − f)²/νς².
     fn parts(&self, target: Target, f: f64) -> (f64, f64, f64) {
         let (df, scale) = (self.df.scalar(), self.scale.scalar());
         let t = (target.y - f) / scale;
@@ -92,7 +92,8 @@ impl Formula for Heavy {
     }
 }
 
-/// P(y − μ < distance), f ~ N(μ, variance), for t noise of this scale; with digits in the lower tail.
+/// Returns P(y − μ < distance), f ~ N(μ, variance), for t noise of this scale; with digits in the
+/// lower tail.
 pub(super) fn tail_below(distance: f64, variance: f64, scale: f64, df: f64) -> f64 {
     let size = distance.abs();
     let tail = exp::dispatch(Tail { distance: size, variance, noise: scale * scale, df });
@@ -148,8 +149,9 @@ impl exp::Vectorised for Tail {
     }
 }
 
-/// log √2π times the density of y at a distance from μ, f ~ N(μ, variance), for t noise of this scale: the mixture of [`Tail`], with x from
-/// where the density of x falls off to either side of what a residual of that size says of λ.
+/// Returns log √2π times the density of y at a distance from μ, f ~ N(μ, variance), for t noise of
+/// this scale: the mixture of [`Tail`], with x from where the density of x falls off to either side
+/// of what a residual of that size says of λ.
 pub(super) fn log_mixture(distance: f64, variance: f64, scale: f64, df: f64) -> f64 {
     let (low, high, step) = log_precisions(df);
     // of y = f + noise with the noise the distance, λ is Gamma((ν + 1)/2, (ν + z²)/2)
@@ -210,7 +212,8 @@ impl exp::Vectorised for Mixture {
     }
 }
 
-/// Where the density of x = log λ, ∝ exp(ν/2 (x − eˣ)), has fallen to e⁻⁴¹ of its largest value, eˣ − x − 1 = c, to either side, and a step.
+/// Returns where the density of x = log λ, ∝ exp(ν/2 (x − eˣ)), has fallen to e⁻⁴¹ of its largest
+/// value, eˣ − x − 1 = c, to either side, and a step.
 fn log_precisions(df: f64) -> (f64, f64, f64) {
     let c = 82.0 / df;
     let root = (2.0 * c).sqrt();
@@ -364,7 +367,8 @@ impl SuperGaussian for StudentT {
         self.add_slopes(target, target.y - square.sqrt(), 1.0, out);
     }
 
-    /// σ² ← mean of (ν + 1) c²/(ν + c²/σ²), as by expectation maximisation with the precisions of the rows.
+    /// Uses σ² ← mean of (ν + 1) c²/(ν + c²/σ²), as by expectation maximisation with the precisions
+    /// of the rows.
     fn powers(&self) -> Vec<Option<f64>> {
         vec![None, Some(0.5)]
     }

@@ -39,12 +39,12 @@ fn sign(target: Target) -> f64 {
     2.0 * target.y - 1.0
 }
 
-/// log L(ỹ, f).
+/// Returns log L(ỹ, f).
 fn loss(sign: f64, f: f64) -> f64 {
     -2.0 * (1.0 - sign * f).max(0.0)
 }
 
-/// p(ỹ = 1 | f).
+/// Returns p(ỹ = 1 | f).
 fn probability(f: f64) -> f64 {
     sigmoid(loss(1.0, f) - loss(-1.0, f))
 }
@@ -163,7 +163,7 @@ impl Scalar for Svm {
 }
 
 impl SuperGaussian for Svm {
-    /// −2 max(0, 1 − ỹf) = −(1 − ỹf) − |1 − ỹf|, and (1 − ỹf)² = (f − ỹ)².
+    /// Uses −2 max(0, 1 − ỹf) = −(1 − ỹf) − |1 − ỹf|, and (1 − ỹf)² = (f − ỹ)².
     fn with(&self, target: Target, work: &mut dyn FnMut(&Form, &dyn Mixing)) {
         let sign = sign(target);
         let form = Form { log_c: -1.0, g: sign, centre: sign, gamma: 1.0, floor: 0.0 };

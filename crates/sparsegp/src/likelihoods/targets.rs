@@ -3,7 +3,7 @@
 use super::{Extra, Target};
 use crate::params::Param;
 
-/// A starting value from the data, unless the specification gave one or it is out of range.
+/// Sets a starting value from the data, unless the specification gave one or it is out of range.
 pub fn start(param: &mut Param, value: f64) {
     if !param.given && param.transform().contains(value) {
         // in range and of the right length
@@ -12,14 +12,14 @@ pub fn start(param: &mut Param, value: f64) {
     }
 }
 
-/// Mean and variance of numbers.
+/// Returns the mean and variance of numbers.
 pub fn spread(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
     let n = numbers.clone().count().max(1) as f64;
     let mean = numbers.clone().sum::<f64>() / n;
     (mean, numbers.map(|y| (y - mean) * (y - mean)).sum::<f64>() / n)
 }
 
-/// Median and median distance from it.
+/// Returns the median and median distance from it.
 pub fn robust_spread(targets: &[Target]) -> (f64, f64) {
     let median = |mut numbers: Vec<f64>| {
         let middle = numbers.len() / 2;
@@ -29,12 +29,12 @@ pub fn robust_spread(targets: &[Target]) -> (f64, f64) {
     (centre, median(targets.iter().map(|t| (t.y - centre).abs()).collect()))
 }
 
-/// The check of a real number.
+/// Checks a real number.
 pub fn finite(target: Target) -> std::result::Result<(), String> {
     if target.y.is_finite() { Ok(()) } else { Err("is not a finite number".into()) }
 }
 
-/// The check of a positive number.
+/// Checks a positive number.
 pub fn positive(target: Target) -> std::result::Result<(), String> {
     if target.y > 0.0 && target.y.is_finite() {
         Ok(())
@@ -43,7 +43,7 @@ pub fn positive(target: Target) -> std::result::Result<(), String> {
     }
 }
 
-/// The check of a count with an exposure.
+/// Checks a count with an exposure.
 pub fn count(target: Target) -> std::result::Result<(), String> {
     if !crate::special::is_count(target.y) {
         Err("is not a count (0, 1, 2, …)".into())

@@ -41,7 +41,7 @@ impl ZeroInflatedPoisson {
         self.zero.scalar()
     }
 
-    /// log p(0 | f) and log P(the zero is a Poisson count).
+    /// Returns log p(0 | f) and log P(the zero is a Poisson count).
     fn zero_at(&self, exposure: f64, f: f64) -> (f64, f64) {
         let extra = self.pi().ln();
         let counted = (-self.pi()).ln_1p() - exposure * f.exp();

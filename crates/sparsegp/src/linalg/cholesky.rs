@@ -115,7 +115,7 @@ impl Memory {
 }
 
 impl Cholesky {
-    /// From a lower-triangular factor with zeros above the diagonal, of A without jitter.
+    /// Takes a lower-triangular factor with zeros above the diagonal, of A without jitter.
     pub fn of_factor(l: Mat<f64>) -> Self {
         let memory = Memory::for_size(l.nrows());
         Self { l, jitter: 0.0, relative: 0.0, memory }
@@ -130,7 +130,7 @@ impl Cholesky {
         Self::watched(a, jitter, matrix, &|| Ok(()))
     }
 
-    /// The same; `go_on` is asked before it begins and before every large part, and may end it.
+    /// Does the same; `go_on` is asked before it begins and before every large part, and may end it.
     ///
     /// # Errors
     /// As for [`Cholesky::new`], and those of `go_on`.
@@ -159,7 +159,7 @@ impl Cholesky {
         self.renew_watched(a, jitter, matrix, &|| Ok(()))
     }
 
-    /// The same, watched as by [`Cholesky::watched`].
+    /// Does the same, watched as by [`Cholesky::watched`].
     ///
     /// # Errors
     /// As for [`Cholesky::new`], and those of `go_on`.
@@ -227,18 +227,19 @@ impl Cholesky {
         }
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn size(&self) -> usize {
         self.l.nrows()
     }
 
-    /// log|A + jitter·I|.
+    /// Returns log|A + jitter·I|.
     pub fn log_det(&self) -> f64 {
         2.0 * (0..self.size()).map(|i| self.l[(i, i)].ln()).sum::<f64>()
     }
 
-    /// The same as [`Cholesky::inverse`] into `out`, with memory for L⁻¹; of a large matrix, for which L⁻¹ is not made, `go_on`
-    /// is asked before every block of columns, and may end it.
+    /// Computes the same as [`Cholesky::inverse`] into `out`, with memory for L⁻¹; of a large
+    /// matrix, for which L⁻¹ is not made, `go_on` is asked before every block of columns, and may
+    /// end it.
     ///
     /// # Errors
     /// Those of `go_on`.
@@ -256,7 +257,7 @@ impl Cholesky {
         Ok(())
     }
 
-    /// Block by block of columns, from the diagonal down.
+    /// Inverts block by block of columns, from the diagonal down.
     fn inverse_in_blocks(
         &self,
         block: usize,
@@ -280,7 +281,7 @@ impl Cholesky {
         Ok(())
     }
 
-    /// (A + jitter·I)⁻¹ = L⁻ᵀL⁻¹, both triangles.
+    /// Returns (A + jitter·I)⁻¹ = L⁻ᵀL⁻¹, both triangles.
     pub fn inverse(&self) -> Mat<f64> {
         let (mut root, mut inverse) = (Mat::new(), Mat::new());
         self.inverse_into(&mut root, &mut inverse);
@@ -306,7 +307,7 @@ impl Cholesky {
         x
     }
 
-    /// A lower-triangular R with R Rᵀ = (A + jitter·I)⁻¹ ([`InverseRoot::of`]).
+    /// Returns a lower-triangular R with R Rᵀ = (A + jitter·I)⁻¹ ([`InverseRoot::of`]).
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] as for [`Cholesky::new`].
@@ -320,8 +321,8 @@ impl Cholesky {
         Ok(root)
     }
 
-    /// Adjoint of the factorisation: Ā from L̄ (lower triangle read), symmetric,
-    /// Ā = sym(L⁻ᵀ P(LᵀL̄) L⁻¹) with P = lower triangle with halved diagonal (Murray 2016).
+    /// Returns the adjoint of the factorisation: Ā from L̄ (lower triangle read), symmetric, Ā =
+    /// sym(L⁻ᵀ P(LᵀL̄) L⁻¹) with P = lower triangle with halved diagonal (Murray 2016).
     pub fn adjoint(&self, l_bar: MatRef<'_, f64>) -> Mat<f64> {
         let n = self.size();
         let lower = Mat::from_fn(n, n, |i, j| if i >= j { l_bar[(i, j)] } else { 0.0 });
@@ -366,9 +367,9 @@ impl Default for InverseRoot {
 }
 
 impl InverseRoot {
-    /// A lower-triangular R with R Rᵀ = (A + jitter·I)⁻¹, without squaring the condition number, into
-    /// `root`; the lower triangle of A is read. With J the reversal, J A J = L̃ L̃ᵀ gives A = U Uᵀ for
-    /// the upper-triangular U = J L̃ J, and R = U⁻ᵀ.
+    /// Computes a lower-triangular R with R Rᵀ = (A + jitter·I)⁻¹, without squaring the condition
+    /// number, into `root`; the lower triangle of A is read. With J the reversal, J A J = L̃ L̃ᵀ
+    /// gives A = U Uᵀ for the upper-triangular U = J L̃ J, and R = U⁻ᵀ.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] as for [`Cholesky::new`].
@@ -392,7 +393,7 @@ impl InverseRoot {
     }
 }
 
-/// Lower triangle of (J A J)ᵀ with J the reversal, from the lower triangle of A.
+/// Computes the lower triangle of (J A J)ᵀ with J the reversal, from the lower triangle of A.
 fn reverse_transpose(a: MatRef<'_, f64>, mut out: MatMut<'_, f64>) {
     let n = a.nrows();
     // (JAJ)ᵀ has a[n−1−j, n−1−i] at (i, j)

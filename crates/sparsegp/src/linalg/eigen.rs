@@ -7,8 +7,9 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
 use faer::linalg::svd::{ComputeSvdVectors, svd, svd_scratch};
 
-/// Eigenvalues in rising order, and eigenvectors as the columns of a matrix, of a symmetric matrix, of which the
-/// lower triangle is read. O(N³), on one thread, so that the result does not depend on how many there are.
+/// Returns eigenvalues in rising order, and eigenvectors as the columns of a matrix, of a symmetric
+/// matrix, of which the lower triangle is read. O(N³), on one thread, so that the result does not
+/// depend on how many there are.
 ///
 /// # Errors
 /// [`Error::NonFinite`] if the decomposition fails, as it does for matrices with NaN.
@@ -29,7 +30,8 @@ pub fn symmetric_eigen(a: MatRef<'_, f64>) -> Result<(Vec<f64>, Mat<f64>)> {
     Ok(((0..n).map(|i| values.column_vector()[i]).collect(), vectors))
 }
 
-/// Singular values in falling order, and left singular vectors as the columns of a matrix, of a square matrix. O(N³).
+/// Returns the singular values in falling order, and left singular vectors as the columns of a
+/// matrix, of a square matrix. O(N³).
 ///
 /// # Errors
 /// [`Error::NonFinite`] if the decomposition fails, as it does for matrices with NaN.
@@ -45,8 +47,9 @@ pub fn left_singular(a: MatRef<'_, f64>) -> Result<(Vec<f64>, Mat<f64>)> {
     Ok(((0..n).map(|i| values.column_vector()[i]).collect(), u))
 }
 
-/// A^{−½}, the symmetric one, of a symmetric positive semidefinite matrix, of which the lower triangle is
-/// read; eigenvalues below `least` times the largest count as 0, and so do their inverses. O(N³).
+/// Returns A^{−½}, the symmetric one, of a symmetric positive semidefinite matrix, of which the
+/// lower triangle is read; eigenvalues below `least` times the largest count as 0, and so do their
+/// inverses. O(N³).
 ///
 /// # Errors
 /// As for [`symmetric_eigen`].

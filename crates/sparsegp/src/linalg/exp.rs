@@ -10,7 +10,7 @@ use pulp::{Arch, Simd, WithSimd};
 pub trait Vectorised {
     /// What the loop returns.
     type Output;
-    /// The loop; implementations are `#[inline(always)]`.
+    /// Runs the loop; implementations are `#[inline(always)]`.
     fn run<const FMA: bool>(self) -> Self::Output;
 }
 
@@ -30,14 +30,14 @@ pub fn dispatch<V: Vectorised>(v: V) -> V::Output {
     Arch::new().dispatch(Adapter(v))
 }
 
-/// a·b + c, fused where that is one instruction.
+/// Returns a·b + c, fused where that is one instruction.
 #[inline(always)]
 pub fn mul_add<const FMA: bool>(a: f64, b: f64, c: f64) -> f64 {
     if FMA { a.mul_add(b, c) } else { a * b + c }
 }
 
-/// eˣ, relative error below 4 units in the last place for x in [−708, 709]; arguments outside are
-/// moved to the nearer end (so −∞ gives 3e-308); NaN stays NaN.
+/// Returns eˣ, relative error below 4 units in the last place for x in [−708, 709]; arguments
+/// outside are moved to the nearer end (so −∞ gives 3e-308); NaN stays NaN.
 #[inline(always)]
 pub fn exp<const FMA: bool>(x: f64) -> f64 {
     // 1.5·2⁵²: adding it rounds to an integer, which then sits in the low bits
@@ -70,14 +70,15 @@ pub fn exp<const FMA: bool>(x: f64) -> f64 {
     f64::from_bits(p.to_bits().wrapping_add(shifted.to_bits() << 52))
 }
 
-/// log x for x > 0 (x ≥ 2⁻¹⁰²²), relative error below 4 units in the last place; +∞ gives 1024 log 2; NaN
-/// stays NaN.
+/// Returns log x for x > 0 (x ≥ 2⁻¹⁰²²), relative error below 4 units in the last place; +∞ gives
+/// 1024 log 2; NaN stays NaN.
 #[inline(always)]
 pub fn ln<const FMA: bool>(x: f64) -> f64 {
     ln_with_rest::<FMA>(x, 0.0)
 }
 
-/// log(1 + x) for x ≥ 0, relative error below 4 units in the last place; above 10³⁰⁰ that of 10³⁰⁰.
+/// Returns log(1 + x) for x ≥ 0, relative error below 4 units in the last place; above 10³⁰⁰ that
+/// of 10³⁰⁰.
 #[inline(always)]
 pub fn ln_1p<const FMA: bool>(x: f64) -> f64 {
     let x = if x > 1e300 { 1e300 } else { x };
@@ -86,7 +87,7 @@ pub fn ln_1p<const FMA: bool>(x: f64) -> f64 {
     ln_with_rest::<FMA>(u, (x - (u - 1.0)) / u)
 }
 
-/// log x + rest for a rest that is small against log x.
+/// Returns log x + rest for a rest that is small against log x.
 #[inline(always)]
 pub(crate) fn ln_with_rest<const FMA: bool>(x: f64, rest: f64) -> f64 {
     const MAGIC: f64 = 6_755_399_441_055_744.0;
@@ -118,8 +119,8 @@ pub(crate) fn ln_with_rest<const FMA: bool>(x: f64, rest: f64) -> f64 {
     if x.is_nan() { x } else { sum }
 }
 
-/// Mills' ratio of the standard normal, (1 − Φ(t))/φ(t), relative error below 4 units in the last place for t ≥ 0; above
-/// 10¹⁰ that of 10¹⁰; NaN stays NaN.
+/// Returns Mills' ratio of the standard normal, (1 − Φ(t))/φ(t), relative error below 4 units in
+/// the last place for t ≥ 0; above 10¹⁰ that of 10¹⁰; NaN stays NaN.
 #[inline(always)]
 pub fn mills<const FMA: bool>(t: f64) -> f64 {
     // (1 + t) R(t) as a polynomial in u = (t − 5)/(t + 5), which has [−1, 1] for all t ≥ 0 (as Shepherd & Laframboise 1981
@@ -169,7 +170,7 @@ pub fn mills<const FMA: bool>(t: f64) -> f64 {
 /// Largest angle whose multiple of ½π is taken off without rounding.
 const LARGEST_ANGLE: f64 = 1e6;
 
-/// sin x and cos x for |x| ≤ 10⁶, absolute error below 3·10⁻¹⁶.
+/// Returns sin x and cos x for |x| ≤ 10⁶, absolute error below 3·10⁻¹⁶.
 #[inline(always)]
 pub fn sin_cos<const FMA: bool>(x: f64) -> (f64, f64) {
     const MAGIC: f64 = 6_755_399_441_055_744.0;
@@ -208,7 +209,7 @@ pub fn sin_cos<const FMA: bool>(x: f64) -> (f64, f64) {
     (sign(sin, quarter), sign(cos, quarter.wrapping_add(1)))
 }
 
-/// Sines of angles, whose place their cosines take.
+/// Computes sines of angles, whose place their cosines take.
 pub fn sin_cos_in_place(angles: &mut [f64], sin: &mut [f64]) {
     struct Loop<'a>(&'a mut [f64], &'a mut [f64]);
     impl Vectorised for Loop<'_> {
@@ -226,7 +227,7 @@ pub fn sin_cos_in_place(angles: &mut [f64], sin: &mut [f64]) {
     angles.iter_mut().zip(sin).for_each(|(angle, sin)| (*sin, *angle) = angle.sin_cos());
 }
 
-/// eˣ in place.
+/// Computes eˣ in place.
 pub fn exp_in_place(values: &mut [f64]) {
     struct Loop<'a>(&'a mut [f64]);
     impl Vectorised for Loop<'_> {

@@ -45,7 +45,7 @@ const WHOLE: Structure = Structure::Rectangular;
 const LOWER: Structure = Structure::TriangularLower;
 const UPPER: Structure = Structure::TriangularUpper;
 
-/// Parallelism for work on an n×n matrix: sequential below the size where threads pay.
+/// Returns the parallelism for work on an n×n matrix: sequential below the size where threads pay.
 ///
 /// It does not depend on how many there are, nor do the bits of what is computed: no sum is divided by their number.
 pub fn par_for(n: usize) -> Par {
@@ -58,7 +58,7 @@ const ALIASED: usize = 1024;
 /// Bytes that move the next column to another place.
 const LINE: usize = 64;
 
-/// Rows of memory for a matrix with so many rows: whole lines, as `faer` has them.
+/// Returns the rows of memory for a matrix with so many rows: whole lines, as `faer` has them.
 fn stride<T>(rows: usize) -> usize {
     let line = LINE / size_of::<T>();
     let whole = rows.next_multiple_of(line);
@@ -81,12 +81,12 @@ pub(crate) fn zeroed(values: &mut Vec<f64>, len: usize) {
     values.resize(len, 0.0);
 }
 
-/// Column `j` of a column-major matrix.
+/// Returns the column `j` of a column-major matrix.
 pub fn column<'a, T>(a: MatRef<'a, T>, j: usize) -> &'a [T] {
     a.try_as_col_major().expect("matrices here are column-major").col(j).as_slice()
 }
 
-/// Column `j` of a column-major matrix, to write.
+/// Returns the column `j` of a column-major matrix, to write.
 pub fn column_mut<T>(a: MatMut<'_, T>, j: usize) -> &mut [T] {
     a.try_as_col_major_mut().expect("matrices here are column-major").col_mut(j).as_slice_mut()
 }
@@ -106,8 +106,9 @@ pub fn copied(a: MatRef<'_, f64>) -> Mat<f64> {
     a.to_owned()
 }
 
-/// The same parallelism unless the result is one column or row: products of a matrix with a vector
-/// are split by threads along their sums, which would make the result depend on how many there are.
+/// Returns the same parallelism unless the result is one column or row: products of a matrix with a
+/// vector are split by threads along their sums, which would make the result depend on how many
+/// there are.
 fn unless_vector(rows: usize, columns: usize, par: Par) -> Par {
     if rows == 1 || columns == 1 { Par::Seq } else { par }
 }
@@ -118,7 +119,7 @@ pub fn not_below_0(value: f64) -> f64 {
     if value < 0.0 { 0.0 } else { value }
 }
 
-/// `dst = alpha·a·b` (or `dst += …`), in double or single precision.
+/// Computes `dst = alpha·a·b` (or `dst += …`), in double or single precision.
 pub fn gemm<T: Real>(
     dst: MatMut<'_, T>,
     accum: Accum,
@@ -130,14 +131,15 @@ pub fn gemm<T: Real>(
     products::shared((dst, WHOLE), accum, (a, WHOLE), (b, WHOLE), alpha, par);
 }
 
-/// a·b, on the threads of the current pool.
+/// Returns a·b, on the threads of the current pool.
 pub fn product(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Mat<f64> {
     let mut product = Mat::zeros(a.nrows(), b.ncols());
     gemm(product.as_mut(), Accum::Replace, a, b, 1.0, par_for(a.nrows()));
     product
 }
 
-/// Lower triangle of `dst = alpha·aᵀ·b` (or `dst += …`); a and b are B×M. With `a` = `b` this is the symmetric rank-B update.
+/// Computes the lower triangle of `dst = alpha·aᵀ·b` (or `dst += …`); a and b are B×M. With `a` =
+/// `b` this is the symmetric rank-B update.
 pub fn gram_lower(
     dst: MatMut<'_, f64>,
     accum: Accum,
@@ -149,7 +151,7 @@ pub fn gram_lower(
     structured((dst, LOWER), accum, (a.transpose(), WHOLE), (b, WHOLE), alpha, par);
 }
 
-/// `dst = a·L` (or `dst += …`) for a lower-triangular L, or `a·Lᵀ` where `transposed`.
+/// Computes `dst = a·L` (or `dst += …`) for a lower-triangular L, or `a·Lᵀ` where `transposed`.
 pub fn times_triangular<T: Real>(
     dst: MatMut<'_, T>,
     accum: Accum,
@@ -165,8 +167,8 @@ pub fn times_triangular<T: Real>(
     products::shared((dst, WHOLE), accum, (a, WHOLE), right, T::of(1.0), par);
 }
 
-/// Lower triangle of `dst = alpha·L·B` (or `dst += …`) for a lower-triangular L, where the product is
-/// known to be symmetric (or its upper triangle is of no interest).
+/// Computes the lower triangle of `dst = alpha·L·B` (or `dst += …`) for a lower-triangular L, where
+/// the product is known to be symmetric (or its upper triangle is of no interest).
 pub fn lower_product(
     dst: MatMut<'_, f64>,
     accum: Accum,
@@ -178,12 +180,12 @@ pub fn lower_product(
     structured((dst, LOWER), accum, (l, LOWER), (b, WHOLE), alpha, par);
 }
 
-/// Lower triangle of `dst = LᵀL` for a lower-triangular L.
+/// Computes the lower triangle of `dst = LᵀL` for a lower-triangular L.
 pub fn inner_gram(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     structured((dst, LOWER), Accum::Replace, (l.transpose(), UPPER), (l, LOWER), 1.0, par);
 }
 
-/// Lower triangle of `dst = LLᵀ` for a lower-triangular L.
+/// Computes the lower triangle of `dst = LLᵀ` for a lower-triangular L.
 pub fn outer_gram(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     structured((dst, LOWER), Accum::Replace, (l, LOWER), (l.transpose(), UPPER), 1.0, par);
 }

@@ -9,7 +9,7 @@ use faer::linalg::matmul;
 /// the benchmarks).
 const LARGE: usize = 1 << 22;
 
-/// `dst = alpha·a·b`, or `dst += …`.
+/// Computes `dst = alpha·a·b`, or `dst += …`.
 pub(super) fn multiply<T: Real>(
     dst: MatMut<'_, T>,
     accum: Accum,
@@ -24,7 +24,7 @@ pub(super) fn multiply<T: Real>(
     packed(dst, accum, a, b, alpha);
 }
 
-/// The same by `gemm`, which takes pointers.
+/// Computes the same by `gemm`, which takes pointers.
 #[allow(unsafe_code)]
 fn packed<T: Real>(dst: MatMut<'_, T>, accum: Accum, a: MatRef<'_, T>, b: MatRef<'_, T>, alpha: T) {
     let (rows, columns, terms) = (dst.nrows(), dst.ncols(), a.ncols());

@@ -31,7 +31,7 @@ pub fn in_parts<T: Send>(
         .collect()
 }
 
-/// What [`in_parts`] gave for so many rows, one part under the other.
+/// Returns what [`in_parts`] gave for so many rows, one part under the other.
 pub fn stacked(parts: &[Mat<f64>], rows: usize, columns: usize) -> Mat<f64> {
     let mut all = Mat::zeros(rows, columns);
     for (part, values) in parts.iter().enumerate() {

@@ -9,8 +9,8 @@ use std::cell::Cell;
 
 const WHOLE: Structure = Structure::Rectangular;
 
-/// `dst = alpha·a·b` (or `dst += …`) where each of the three is read, or written, only within its
-/// structure.
+/// Computes `dst = alpha·a·b` (or `dst += …`) where each of the three is read, or written, only
+/// within its structure.
 pub fn structured(
     dst: (MatMut<'_, f64>, Structure),
     accum: Accum,
@@ -29,9 +29,9 @@ const WORK: usize = 256 * 256 * 256;
 /// Parts for every thread: more than one, for threads that have other things to do, but few, since the factors of each are packed.
 const PARTS: usize = 4;
 
-/// A product on one thread, or divided among the threads of the current pool. How triangles are
-/// divided depends only on their size; rectangles are divided for as many threads as there are, but
-/// nowhere along a sum: the bits of the result are the same.
+/// Computes a product on one thread, or divided among the threads of the current pool. How
+/// triangles are divided depends only on their size; rectangles are divided for as many threads as
+/// there are, but nowhere along a sum: the bits of the result are the same.
 pub(crate) fn shared<T: Real>(
     (dst, of_dst): (MatMut<'_, T>, Structure),
     accum: Accum,
@@ -48,8 +48,9 @@ fn is_whole(structure: Structure) -> bool {
     matches!(structure, Structure::Rectangular)
 }
 
-/// Multiplications in the largest part of a product of so many: there are parts for everyone. What is divided at all is large enough that
-/// [`multiply`] has the same library for the whole and for its parts.
+/// Returns the number of multiplications in the largest part of a product of so many: there are
+/// parts for everyone. What is divided at all is large enough that [`multiply`] has the same
+/// library for the whole and for its parts.
 fn largest_part(multiplications: usize) -> usize {
     match rayon::current_num_threads() {
         1 => multiplications,
@@ -57,7 +58,8 @@ fn largest_part(multiplications: usize) -> usize {
     }
 }
 
-/// A product of rectangular matrices, the longer side of the result halved until no part has more than `most` multiplications.
+/// Computes a product of rectangular matrices, the longer side of the result halved until no part
+/// has more than `most` multiplications.
 fn divided<T: Real>(
     dst: MatMut<'_, T>,
     accum: Accum,
@@ -86,12 +88,12 @@ fn divided<T: Real>(
     }
 }
 
-/// Halves are multiples of the tiles of the machine.
+/// Returns the size of a half: halves are multiples of the tiles of the machine.
 fn half<T: Real>(size: usize) -> usize {
     (size / 2).next_multiple_of(T::TILE)
 }
 
-/// The part of a matrix of some structure in one of its four quarters; none if it is empty.
+/// Returns the part of a matrix of some structure in one of its four quarters; none if it is empty.
 fn quarter(structure: Structure, row: usize, column: usize) -> Option<Structure> {
     let inside = match structure {
         Structure::Rectangular => return Some(WHOLE),
@@ -148,13 +150,13 @@ impl<T: Real> Halves<T> {
         }
     }
 
-    /// Whether rows and whether columns of the result are halved.
+    /// Returns whether rows and whether columns of the result are halved.
     fn cuts(self) -> (bool, bool) {
         let (dst, a, b) = (is_whole(self.of_dst), is_whole(self.of_a), is_whole(self.of_b));
         (!dst || !a, !dst || !b)
     }
 
-    /// All of the result, or the left or the right half of it.
+    /// Computes all of the result, or the left or the right half of it.
     fn column(
         self,
         dst: MatMut<'_, T>,
@@ -174,7 +176,7 @@ impl<T: Real> Halves<T> {
         }
     }
 
-    /// One block of the result: the sum over one or two blocks of either factor.
+    /// Computes one block of the result: the sum over one or two blocks of either factor.
     fn block(
         self,
         mut dst: MatMut<'_, T>,
@@ -201,7 +203,7 @@ impl<T: Real> Halves<T> {
     }
 }
 
-/// The first or the second half of the rows, or all where they are not cut.
+/// Returns the first or the second half of the rows, or all where they are not cut.
 fn part<T>(a: MatRef<'_, T>, is_cut: bool, cut: usize, at: usize) -> MatRef<'_, T> {
     match (is_cut, at) {
         (false, _) => a,
@@ -218,9 +220,9 @@ thread_local! {
     static COPY: Cell<Option<Mat<f64>>> = const { Cell::new(None) };
 }
 
-/// `x = x·L` for a lower-triangular L, or `x = x·Lᵀ` where `transposed`, in place: M²B operations for a
-/// block of B×M. Halves of the columns are multiplied for themselves, and what passes between them is an
-/// ordinary product.
+/// Computes `x = x·L` for a lower-triangular L, or `x = x·Lᵀ` where `transposed`, in place: M²B
+/// operations for a block of B×M. Halves of the columns are multiplied for themselves, and what
+/// passes between them is an ordinary product.
 pub fn multiply_lower(x: MatMut<'_, f64>, l: MatRef<'_, f64>, transposed: bool) {
     let m = l.nrows();
     if m <= SMALL {

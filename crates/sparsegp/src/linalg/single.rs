@@ -29,18 +29,20 @@ pub enum Precision {
 pub trait Real: 'static + RealField + Copy + Into<f64> + Mul<Output = Self> + SubAssign {
     /// Rows of the tiles in which matrices are multiplied at the full rate.
     const TILE: usize;
-    /// The nearest number.
+    /// Returns the nearest number.
     fn of(value: f64) -> Self;
     /// Hands over a matrix for one of double precision: the matrices change places, or the entries are copied.
     fn hand_over(own: &mut Mat<Self>, double: &mut Mat<f64>);
     /// Takes a matrix of double precision: the matrices change places unless it is `kept`, or the entries are copied.
     /// Numbers between 0 and `floor` become `floor` where they are rounded.
     fn take(own: &mut Mat<Self>, double: &mut Mat<f64>, kept: bool, floor: f64);
-    /// The same matrix in double precision: itself, or a copy in `memory`.
+    /// Returns the same matrix in double precision: itself, or a copy in `memory`.
     fn doubled<'a>(a: MatRef<'a, Self>, memory: &'a mut Mat<f64>) -> MatRef<'a, f64>;
-    /// A matrix of double precision, or the transpose of one, in this one: itself, or a copy in `memory`.
+    /// Returns a matrix of double precision, or the transpose of one, in this one: itself, or a
+    /// copy in `memory`.
     fn rounded<'a>(a: MatRef<'a, f64>, memory: &'a mut Mat<Self>) -> MatRef<'a, Self>;
-    /// As [`structured`], from factors of this precision into double precision: at once, or by way of `memory`.
+    /// Multiplies as [`structured`] does, from factors of this precision into double precision: at
+    /// once, or by way of `memory`.
     fn product_into(
         dst: (MatMut<'_, f64>, Structure),
         accum: Accum,
@@ -218,7 +220,7 @@ thread_local! {
     static TILE: Cell<Option<Mat<f32>>> = const { Cell::new(None) };
 }
 
-/// Two parts of a result, one after the other or at the same time.
+/// Computes two parts of a result, one after the other or at the same time.
 fn both(alone: bool, first: impl FnOnce() + Send, second: impl FnOnce() + Send) {
     if alone {
         first();
@@ -228,7 +230,8 @@ fn both(alone: bool, first: impl FnOnce() + Send, second: impl FnOnce() + Send) 
     }
 }
 
-/// A product into double precision, tile by tile. How it is divided depends only on its size.
+/// Computes a product into double precision, tile by tile. How it is divided depends only on its
+/// size.
 fn tiles(
     (dst, of_dst): (MatMut<'_, f64>, Structure),
     accum: Accum,
@@ -276,7 +279,7 @@ thread_local! {
     static BUFFERS: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
 }
 
-/// As [`structured`], in the precision asked for.
+/// Multiplies as [`structured`] does, in the precision asked for.
 pub fn structured_in(
     precision: Precision,
     (dst, of_dst): (MatMut<'_, f64>, Structure),

@@ -76,7 +76,7 @@ impl Node<'_> {
         MatRef::from_column_major_slice(&values[self.at..][..len], self.height(), self.size)
     }
 
-    /// The place of a row at or after its first column.
+    /// Returns the place of a row at or after its first column.
     fn find(&self, row: usize) -> Option<usize> {
         match row - self.start {
             own if own < self.size => Some(own),
@@ -278,7 +278,8 @@ impl SparseCholesky {
         w
     }
 
-    /// L⁻ᵀW in place, in the order of the factor: of W with normal entries, draws with the covariance A⁻¹.
+    /// Computes L⁻ᵀW in place, in the order of the factor: of W with normal entries, draws with the
+    /// covariance A⁻¹.
     fn coloured(&self, mut w: MatMut<'_, f64>) {
         let (pattern, k) = (&*self.pattern, w.ncols());
         let mut there = Mat::new();
@@ -297,7 +298,7 @@ impl SparseCholesky {
         }
     }
 
-    /// In the order of the rows.
+    /// Returns it in the order of the rows.
     fn as_given(&self, w: MatRef<'_, f64>) -> Mat<f64> {
         Mat::from_fn(w.nrows(), w.ncols(), |i, j| w[(self.pattern.places[i], j)])
     }
@@ -409,7 +410,7 @@ impl SelectedInverse {
         (0..self.pattern.size as u32).map(|i| self.at(i, i).unwrap_or(f64::NAN)).collect()
     }
 
-    /// The entry of two rows; none where the factor is zero.
+    /// Returns the entry of two rows; none where the factor is zero.
     fn at(&self, i: u32, j: u32) -> Option<f64> {
         let places = &self.pattern.places;
         let (a, b) = (places[i as usize], places[j as usize]);

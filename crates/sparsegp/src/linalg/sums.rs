@@ -3,7 +3,7 @@
 use super::{MatMut, MatRef, Real, column, column_mut, exp};
 use faer::reborrow::ReborrowMut;
 
-/// Σᵢⱼ aᵢⱼ bᵢⱼ.
+/// Returns Σᵢⱼ aᵢⱼ bᵢⱼ.
 pub fn dot(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> f64 {
     (0..a.ncols()).map(|j| sum_of_products(column(a, j), column(b, j))).sum()
 }
@@ -11,7 +11,7 @@ pub fn dot(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> f64 {
 /// Sums are kept in so many parts, which the machine adds to at the same time.
 const PARTS: usize = 8;
 
-/// Σᵢ f(aᵢ).
+/// Returns Σᵢ f(aᵢ).
 pub fn sum<T: Real>(a: &[T], f: impl Fn(f64) -> f64) -> f64 {
     let (whole, rest) = a.as_chunks::<PARTS>();
     let mut parts = [0.0; PARTS];
@@ -21,7 +21,7 @@ pub fn sum<T: Real>(a: &[T], f: impl Fn(f64) -> f64) -> f64 {
     parts.iter().sum::<f64>() + rest.iter().map(|v| f((*v).into())).sum::<f64>()
 }
 
-/// Σᵢ aᵢbᵢ.
+/// Returns Σᵢ aᵢbᵢ.
 pub fn sum_of_products<T: Real>(a: &[T], b: &[T]) -> f64 {
     struct Loop<'a, T>(&'a [T], &'a [T]);
     impl<T: Real> exp::Vectorised for Loop<'_, T> {
@@ -59,7 +59,7 @@ pub fn add_row_dots<T: Real>(a: MatRef<'_, T>, b: MatRef<'_, T>, out: &mut [f64]
     }
 }
 
-/// `dst[i, j] += factor·weights[i]·src[i, j]`.
+/// Computes `dst[i, j] += factor·weights[i]·src[i, j]`.
 pub fn add_scaled_rows<T: Real>(
     mut dst: MatMut<'_, T>,
     src: MatRef<'_, T>,

@@ -42,9 +42,9 @@ fn tile_with_itself<T: Real>(mut a: MatMut<'_, T>, f: &impl Fn(T, T) -> T) {
     }
 }
 
-/// The same for a block and the one across the diagonal, each with its own value. Entries of a row
-/// are a column apart, where the caches of large powers of two hold only a few: what lies across is
-/// gathered in a tile, and written by columns.
+/// Does the same for a block and the one across the diagonal, each with its own value. Entries of a
+/// row are a column apart, where the caches of large powers of two hold only a few: what lies
+/// across is gathered in a tile, and written by columns.
 pub(super) fn with_other<T: Real>(
     mut below: MatMut<'_, T>,
     mut above: MatMut<'_, T>,
@@ -113,7 +113,8 @@ pub(crate) fn by_columns<T: Real, S: Send>(
     part(a, out, 0, f);
 }
 
-/// `dst = Lᵀ` for a lower-triangular L; what is below the diagonal of `dst` becomes 0. Gathered in tiles.
+/// Computes `dst = Lᵀ` for a lower-triangular L; what is below the diagonal of `dst` becomes 0.
+/// Gathered in tiles.
 pub fn transpose_lower<T: Real>(mut dst: MatMut<'_, T>, l: MatRef<'_, T>) {
     let n = l.nrows();
     let mut tile = [[T::of(0.0); TILE]; TILE];
@@ -140,7 +141,7 @@ pub fn mirror_lower<T: Real>(a: MatMut<'_, T>) {
     with_transpose(a, &|lower, _| lower);
 }
 
-/// `a = ½(a + aᵀ)`.
+/// Computes `a = ½(a + aᵀ)`.
 pub fn symmetrise(a: MatMut<'_, f64>) {
     with_transpose(a, &|lower: f64, upper| 0.5 * (lower + upper));
 }

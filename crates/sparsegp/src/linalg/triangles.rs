@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) static FACTORISATIONS: AtomicU64 = AtomicU64::new(0);
 static SOLVES: AtomicU64 = AtomicU64::new(0);
 
-/// How many matrices have been factorised, and how many triangular systems solved (inverses of triangular
-/// matrices count as such), since the program began: what a method without either is held to.
+/// Returns how many matrices have been factorised, and how many triangular systems solved (inverses
+/// of triangular matrices count as such), since the program began: what a method without either is
+/// held to.
 pub fn counts() -> (u64, u64) {
     (FACTORISATIONS.load(Ordering::Relaxed), SOLVES.load(Ordering::Relaxed))
 }
@@ -66,7 +67,7 @@ pub(super) fn solve<T: Real>(t: MatRef<'_, T>, upper: bool, b: MatMut<'_, T>, pa
     }
 }
 
-/// One after the other, or at the same time.
+/// Does one after the other, or both at the same time.
 fn both(par: Par, one: impl FnOnce() + Send, other: impl FnOnce() + Send) {
     match par {
         Par::Seq => {
@@ -79,13 +80,14 @@ fn both(par: Par, one: impl FnOnce() + Send, other: impl FnOnce() + Send) {
     }
 }
 
-/// Lower triangle of `dst = L⁻¹` for a lower-triangular L.
+/// Computes the lower triangle of `dst = L⁻¹` for a lower-triangular L.
 pub fn invert_lower(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     SOLVES.fetch_add(1, Ordering::Relaxed);
     invert(dst, l, par);
 }
 
-/// By halves (Higham 2002, §14.2): the inverses of L₁₁ and L₂₂ on the diagonal, and −L₂₂⁻¹(L₂₁L₁₁⁻¹) below.
+/// Inverts by halves (Higham 2002, §14.2): the inverses of L₁₁ and L₂₂ on the diagonal, and
+/// −L₂₂⁻¹(L₂₁L₁₁⁻¹) below.
 fn invert(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     let n = l.nrows();
     if n <= LEAF {
@@ -100,8 +102,8 @@ fn invert(dst: MatMut<'_, f64>, l: MatRef<'_, f64>, par: Par) {
     solve(l22, false, below, par);
 }
 
-/// A lower-triangular U with UᵀU = A, for a symmetric A; none where that is not positive definite. It is the factor of A with rows
-/// and columns in the opposite order, turned around.
+/// Returns a lower-triangular U with UᵀU = A, for a symmetric A; none where that is not positive
+/// definite. It is the factor of A with rows and columns in the opposite order, turned around.
 pub fn inner_root(a: MatRef<'_, f64>) -> Option<Mat<f64>> {
     let n = a.nrows();
     let last = n.wrapping_sub(1);
@@ -110,8 +112,8 @@ pub fn inner_root(a: MatRef<'_, f64>) -> Option<Mat<f64>> {
     Some(Mat::from_fn(n, n, |i, j| if i >= j { factor.l[(last - j, last - i)] } else { 0.0 }))
 }
 
-/// `L⁻ᵀ S L⁻¹` for a symmetric S, of which the lower triangle is read; symmetric again to the last bit. M³
-/// operations, where the solves from both sides have 2M³.
+/// Returns `L⁻ᵀ S L⁻¹` for a symmetric S, of which the lower triangle is read; symmetric again to
+/// the last bit. M³ operations, where the solves from both sides have 2M³.
 pub fn sandwich_inverse(l: MatRef<'_, f64>, mut s: Mat<f64>, par: Par) -> Mat<f64> {
     sandwich(l, s.as_mut(), par);
     s
@@ -120,8 +122,8 @@ pub fn sandwich_inverse(l: MatRef<'_, f64>, mut s: Mat<f64>, par: Par) -> Mat<f6
 /// Side of the blocks of [`sandwich_inverse`] that are solved from both sides.
 const SANDWICH: usize = 96;
 
-/// The same in place, by halves as in a reduction of a generalised symmetric eigenproblem: of T = L⁻ᵀSL⁻¹ with L₂₁ below the halves
-/// L₁₁ and L₂₂ of the diagonal,
+/// Computes the same in place, by halves as in a reduction of a generalised symmetric eigenproblem:
+/// of T = L⁻ᵀSL⁻¹ with L₂₁ below the halves L₁₁ and L₂₂ of the diagonal,
 ///
 /// ```text
 /// T₂₂ = L₂₂⁻ᵀ S₂₂ L₂₂⁻¹       W = L₂₂⁻ᵀ S₂₁       H = ½ T₂₂ L₂₁       X = W − H

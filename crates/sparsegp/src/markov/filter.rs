@@ -42,7 +42,7 @@ impl<'a, const N: usize> Steps<'a, N> {
         own
     }
 
-    /// Of this length.
+    /// Takes the steps of this length.
     pub(super) fn of(&mut self, length: f64) {
         if self.length.to_bits() != length.to_bits() {
             let n = self.space.size();
@@ -58,7 +58,7 @@ impl<'a, const N: usize> Steps<'a, N> {
         }
     }
 
-    /// P at every place before rows are seen.
+    /// Returns P at every place before rows are seen.
     pub(super) fn stationary(&mut self) -> Square<N> {
         let (n, mut p) = (self.space.size(), zeros());
         self.space.stationary(&mut self.scratch[..n * n]);
@@ -139,7 +139,7 @@ impl<const N: usize> Passed<N> {
 }
 
 impl<const N: usize> State<N> {
-    /// After rows that are not there.
+    /// Returns the state after rows that are not there.
     pub(super) fn after(start: &Start) -> Self {
         let n = start.covariance.nrows();
         let mut state = State { mean: vec![[0.0; N]; start.mean.ncols()], covariance: zeros() };
@@ -150,7 +150,7 @@ impl<const N: usize> State<N> {
         state
     }
 
-    /// The first n numbers of the state at a place.
+    /// Returns the first n numbers of the state at a place.
     pub(super) fn start(&self, t: f64, n: usize) -> Start {
         Start {
             t,
@@ -208,7 +208,7 @@ pub(super) struct Filter<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> Filter<'a, N> {
-    /// Before the first row, at the place of its `start` if there is one.
+    /// Creates the filter before the first row, at the place of its `start` if there is one.
     pub(super) fn new(space: &'a dyn StateSpace, rows: &'a Rows<'a>) -> Self {
         let mut steps = Steps::new(space);
         let state = match rows.start {

@@ -92,7 +92,7 @@ impl<const N: usize> Sized<N> {
         Ok(Self { space, rows, forwards, last, values, backwards: OnceLock::new() })
     }
 
-    /// What is known after each block.
+    /// Returns what is known after each block.
     fn backwards(&self, go_on: &dyn Fn() -> Result<()>) -> Result<&[Adjoint<N>]> {
         if let Some(found) = self.backwards.get() {
             return Ok(found);
@@ -114,7 +114,7 @@ impl<const N: usize> Sized<N> {
         Ok(self.backwards.get_or_init(|| all))
     }
 
-    /// What is known after a block; nothing after the last one.
+    /// Returns what is known after a block; nothing after the last one.
     pub(super) fn after(&self, block: usize) -> Result<Adjoint<N>> {
         match block + 1 >= self.forwards.len() {
             true => Ok(Adjoint::none(self.rows.y.ncols())),
@@ -149,7 +149,7 @@ impl<const N: usize> Sized<N> {
         Ok(all)
     }
 
-    /// These rows with others behind them.
+    /// Returns these rows with others behind them.
     pub(super) fn with(&self, rows: Rows<'_>) -> Result<Self> {
         let (own, n) = (&self.rows, self.rows.t.len());
         let y = |i: usize, p: usize| if i < n { own.y[(i, p)] } else { rows.y[(i - n, p)] };
@@ -163,7 +163,8 @@ impl<const N: usize> Sized<N> {
         Self::passed(space, all, Some(self), &|| Ok(()))
     }
 
-    /// What the rows of the first blocks add to the log density, and what is known without them from there on.
+    /// Returns what the rows of the first blocks add to the log density, and what is known without
+    /// them from there on.
     pub(super) fn without_first(&self, blocks: usize) -> (f64, Self) {
         let (own, first) = (&self.rows, blocks * BLOCK);
         let state = self.forwards.get(blocks).unwrap_or(&self.last);

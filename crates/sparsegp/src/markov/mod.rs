@@ -93,7 +93,7 @@ pub(crate) fn too_large(size: usize) -> Error {
     ))
 }
 
-/// What a row without a variance is an error of.
+/// Returns the error of a row without a variance.
 fn unknown_variance(size: usize, pivot: usize) -> Error {
     Error::NotPositiveDefinite {
         matrix: "K + σ²I",
@@ -157,7 +157,7 @@ pub fn marginals(
     with_size!(space.size(), N => marginals_of::<N>(space, rows, go_on))
 }
 
-/// Ranges of rows.
+/// Returns the ranges of rows.
 fn blocks(rows: usize) -> impl DoubleEndedIterator<Item = std::ops::Range<usize>> {
     (0..rows.div_ceil(BLOCK)).map(move |block| block * BLOCK..(block * BLOCK + BLOCK).min(rows))
 }

@@ -61,7 +61,8 @@ impl Past {
     }
 }
 
-/// Whether a square matrix is symmetric with correlations that there can be, but for rounding.
+/// Returns whether a square matrix is symmetric with correlations that there can be, but for
+/// rounding.
 fn is_covariance(c: &Mat<f64>) -> bool {
     let n = c.nrows().min(c.ncols());
     let both = |i: usize, j: usize| {
@@ -72,7 +73,7 @@ fn is_covariance(c: &Mat<f64>) -> bool {
 }
 
 impl Start {
-    /// The state of one of the columns.
+    /// Returns the state of one of the columns.
     #[must_use]
     pub(crate) fn of_column(&self, p: usize) -> Self {
         let mean = Mat::from_fn(self.mean.nrows(), 1, |i, _| self.mean[(i, p)]);

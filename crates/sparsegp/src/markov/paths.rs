@@ -192,7 +192,7 @@ fn weights_of<const N: usize>(
     places.par_chunks(CHUNK).map(chunk).collect::<Vec<_>>().concat()
 }
 
-/// The last row at or before a place, and the first after it.
+/// Returns the last row at or before a place, and the first after it.
 fn around(rows: &[f64], at: f64) -> (Option<usize>, Option<usize>) {
     let count = rows.partition_point(|own| *own <= at);
     (count.checked_sub(1), (count < rows.len()).then_some(count))

@@ -69,7 +69,8 @@ impl Smoothed {
         self.own.start()
     }
 
-    /// The places in rising order, with their positions, none of which is before what is known.
+    /// Returns the places in rising order, with their positions, none of which is before what is
+    /// known.
     fn sorted(&self, t: &[f64]) -> Result<(Vec<usize>, Vec<f64>)> {
         if let Some(start) = self.start() {
             start.check(t)?;
@@ -79,7 +80,8 @@ impl Smoothed {
         Ok((order, sorted))
     }
 
-    /// Means (B×P) and variances of the function at places in any order. O(1) for each, in blocks of rows.
+    /// Returns means (B×P) and variances of the function at places in any order. O(1) for each, in
+    /// blocks of rows.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for places before rows that were let go.
@@ -88,8 +90,8 @@ impl Smoothed {
         Ok(unsorted(&order, self.own.moments(&sorted)?))
     }
 
-    /// Means (B×P) and variances of the summands of the function, in the order of [`crate::kernels::Kernel::terms`], at places in any
-    /// order.
+    /// Returns means (B×P) and variances of the summands of the function, in the order of
+    /// [`crate::kernels::Kernel::terms`], at places in any order.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for places before rows that were let go.
@@ -98,12 +100,12 @@ impl Smoothed {
         Ok(self.own.terms(&sorted)?.into_iter().map(|own| unsorted(&order, own)).collect())
     }
 
-    /// The log density of the rows.
+    /// Returns the log density of the rows.
     pub fn log_evidence(&self) -> f64 {
         self.own.log_evidence()
     }
 
-    /// What is known at the rows, in their order.
+    /// Returns what is known at the rows, in their order.
     ///
     /// # Errors
     /// None: the rows were passed before.
@@ -111,7 +113,8 @@ impl Smoothed {
         self.own.at_rows()
     }
 
-    /// Means (B×P) and the covariance (B×B) of the function at places in any order. O(N + B²).
+    /// Returns means (B×P) and the covariance (B×B) of the function at places in any order. O(N +
+    /// B²).
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for places before rows that were let go.
@@ -128,7 +131,7 @@ impl Smoothed {
     }
 }
 
-/// Moments of sorted places, in the order that the places had.
+/// Returns the moments of sorted places, in the order that the places had.
 pub(crate) fn unsorted(order: &[usize], (means, variances): Moments) -> Moments {
     let (mut mean, mut variance) = (means.clone(), variances.clone());
     for (at, i) in order.iter().enumerate() {
@@ -158,7 +161,7 @@ impl<const N: usize> Place<N> {
         (dot(&self.h, &self.image) - explained).max(0.0)
     }
 
-    /// h − NPh, by which errors of the state before move the function.
+    /// Returns h − NPh, by which errors of the state before move the function.
     fn left(&self) -> Vector<N> {
         let (mut left, explained) = (self.h, times(&self.after.n, &self.image));
         (0..N).for_each(|i| left[i] -= explained[i]);
@@ -167,12 +170,12 @@ impl<const N: usize> Place<N> {
 }
 
 impl<const N: usize> Sized<N> {
-    /// The block of the last row at or before a place; the first where there is none.
+    /// Returns the block of the last row at or before a place; the first where there is none.
     fn block_of(&self, t: f64) -> usize {
         self.rows.t.partition_point(|own| *own <= t).saturating_sub(1) / BLOCK
     }
 
-    /// What is known at places that do not fall, as `take` sees it.
+    /// Returns what is known at places that do not fall, as `take` sees it.
     fn places<T: Send>(
         &self,
         t: &[f64],
@@ -185,7 +188,7 @@ impl<const N: usize> Sized<N> {
         Ok(parts?.into_iter().flatten().collect())
     }
 
-    /// The same within one block.
+    /// Returns the same within one block.
     fn places_in<T>(&self, t: &[f64], take: &dyn Fn(f64, Place<N>) -> T) -> Result<Vec<T>> {
         let (n, block) = (self.rows.t.len(), self.block_of(t[0]));
         let range = block * BLOCK..(block * BLOCK + BLOCK).min(n);
@@ -233,7 +236,8 @@ impl<const N: usize> Sized<N> {
         Ok(t.iter().map(one).collect())
     }
 
-    /// For each place but the first, by what errors of the state at the one before move the state there.
+    /// Returns for each place but the first, by what errors of the state at the one before move the
+    /// state there.
     fn moves(&self, t: &[f64]) -> Result<Vec<Square<N>>> {
         let seen = self.rows.rows();
         let mut filter: Filter<'_, N> = Filter::new(&*self.space, &seen);

@@ -13,14 +13,14 @@ pub(super) const fn zeros<const N: usize>() -> Square<N> {
     [[0.0; N]; N]
 }
 
-/// The first n rows and columns of a square of N, from n² numbers.
+/// Reads the first n rows and columns of a square of N, from n² numbers.
 pub(super) fn read<const N: usize>(from: &[f64], n: usize, to: &mut Square<N>) {
     for (i, row) in to.iter_mut().enumerate().take(n) {
         row[..n].copy_from_slice(&from[i * n..][..n]);
     }
 }
 
-/// The inverse of [`read`].
+/// Does the inverse of [`read`].
 pub(super) fn write<const N: usize>(from: &Square<N>, n: usize, to: &mut [f64]) {
     for (i, row) in from.iter().enumerate().take(n) {
         to[i * n..][..n].copy_from_slice(&row[..n]);
@@ -47,7 +47,7 @@ pub(super) fn dot<const N: usize>(a: &Vector<N>, b: &Vector<N>) -> f64 {
     sum + sums.iter().sum::<f64>()
 }
 
-/// Av.
+/// Returns Av.
 pub(super) fn times<const N: usize>(a: &Square<N>, v: &Vector<N>) -> Vector<N> {
     let mut out = [0.0; N];
     for i in 0..N {
@@ -56,7 +56,7 @@ pub(super) fn times<const N: usize>(a: &Square<N>, v: &Vector<N>) -> Vector<N> {
     out
 }
 
-/// Aᵀv.
+/// Returns Aᵀv.
 pub(super) fn transposed_times<const N: usize>(a: &Square<N>, v: &Vector<N>) -> Vector<N> {
     let mut out = [0.0; N];
     for i in 0..N {
@@ -67,7 +67,7 @@ pub(super) fn transposed_times<const N: usize>(a: &Square<N>, v: &Vector<N>) -> 
     out
 }
 
-/// AB.
+/// Returns AB.
 pub(super) fn product<const N: usize>(a: &Square<N>, b: &Square<N>) -> Square<N> {
     let mut out = zeros();
     for i in 0..N {
@@ -81,14 +81,14 @@ pub(super) fn product<const N: usize>(a: &Square<N>, b: &Square<N>) -> Square<N>
     out
 }
 
-/// Aᵀ.
+/// Returns Aᵀ.
 pub(super) fn transposed<const N: usize>(a: &Square<N>) -> Square<N> {
     let mut out = *a;
     transpose(&mut out);
     out
 }
 
-/// Aᵀ in the place of A.
+/// Puts Aᵀ in the place of A.
 fn transpose<const N: usize>(a: &mut Square<N>) {
     for i in 1..N {
         let (above, own) = a.split_at_mut(i);
@@ -99,7 +99,8 @@ fn transpose<const N: usize>(a: &mut Square<N>) {
 /// Pivots of a factor below this part of the diagonal are rounding.
 const ROUNDING: f64 = 1e-14;
 
-/// A lower L with LLᵀ = A for a positive semi-definite A, of whatever rank: columns of pivots that are nothing but rounding are 0.
+/// Returns a lower L with LLᵀ = A for a positive semi-definite A, of whatever rank: columns of
+/// pivots that are nothing but rounding are 0.
 pub(super) fn root<const N: usize>(a: &Square<N>) -> Square<N> {
     let mut l: Square<N> = zeros();
     for j in 0..N {
@@ -118,7 +119,8 @@ pub(super) fn root<const N: usize>(a: &Square<N>) -> Square<N> {
     l
 }
 
-/// An X with LLᵀX = B for a B in the range of LLᵀ, of a [`root`]: rows of pivots that are 0 are 0.
+/// Returns an X with LLᵀX = B for a B in the range of LLᵀ, of a [`root`]: rows of pivots that are 0
+/// are 0.
 pub(super) fn solve_root<const N: usize>(l: &Square<N>, b: &Square<N>) -> Square<N> {
     let mut x = *b;
     let mut row = |i: usize, others: &mut dyn Iterator<Item = (usize, f64)>| {
@@ -166,7 +168,7 @@ pub(super) struct Blocks<const N: usize> {
 const WHOLE: usize = 4;
 
 impl<const N: usize> Blocks<N> {
-    /// Of these sizes; what is beyond them is 0.
+    /// Creates blocks of these sizes; what is beyond them is 0.
     pub(super) fn new(sizes: &[usize]) -> Self {
         let mut of = std::array::from_fn(|i| i..i);
         let mut at = 0;
@@ -177,12 +179,12 @@ impl<const N: usize> Blocks<N> {
         Self { of, whole: N <= WHOLE || sizes.len() == 1 }
     }
 
-    /// The block of a row.
+    /// Returns the block of a row.
     fn row(&self, i: usize) -> Range<usize> {
         if self.whole { 0..N } else { self.of[i].clone() }
     }
 
-    /// Av.
+    /// Returns Av.
     pub(super) fn times(&self, a: &Square<N>, v: &Vector<N>) -> Vector<N> {
         if self.whole {
             return times(a, v);
@@ -190,7 +192,7 @@ impl<const N: usize> Blocks<N> {
         std::array::from_fn(|i| self.of[i].clone().map(|k| a[i][k] * v[k]).sum())
     }
 
-    /// Aᵀv.
+    /// Returns Aᵀv.
     pub(super) fn transposed_times(&self, a: &Square<N>, v: &Vector<N>) -> Vector<N> {
         let mut out = [0.0; N];
         for i in 0..N {
@@ -199,7 +201,7 @@ impl<const N: usize> Blocks<N> {
         out
     }
 
-    /// AB, to `out`.
+    /// Writes AB to `out`.
     fn left(&self, a: &Square<N>, b: &Square<N>, out: &mut Square<N>) {
         for i in 0..N {
             out[i] = [0.0; N];
@@ -212,7 +214,7 @@ impl<const N: usize> Blocks<N> {
         }
     }
 
-    /// AᵀB.
+    /// Returns AᵀB.
     fn left_transposed(&self, a: &Square<N>, b: &Square<N>) -> Square<N> {
         let mut out = zeros();
         for i in 0..N {
@@ -226,7 +228,7 @@ impl<const N: usize> Blocks<N> {
         out
     }
 
-    /// APAᵀ in the place of a symmetric P: loops are along rows, which vectorise.
+    /// Puts APAᵀ in the place of a symmetric P: loops are along rows, which vectorise.
     pub(super) fn sandwich(&self, a: &Square<N>, p: &mut Square<N>) {
         let mut image = zeros();
         self.left(a, p, &mut image);
@@ -235,14 +237,14 @@ impl<const N: usize> Blocks<N> {
         symmetrise(p);
     }
 
-    /// PA of a symmetric P.
+    /// Returns PA of a symmetric P.
     pub(super) fn right(&self, p: &Square<N>, a: &Square<N>) -> Square<N> {
         let mut out = self.left_transposed(a, p);
         transpose(&mut out);
         out
     }
 
-    /// AᵀPA of a symmetric P, of which `image` = PA.
+    /// Returns AᵀPA of a symmetric P, of which `image` = PA.
     pub(super) fn inner(&self, a: &Square<N>, image: &Square<N>) -> Square<N> {
         let mut out = self.left_transposed(a, image);
         symmetrise(&mut out);

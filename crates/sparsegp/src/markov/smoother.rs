@@ -25,7 +25,7 @@ pub(super) struct Adjoint<const N: usize> {
 }
 
 impl<const N: usize> Adjoint<N> {
-    /// After the last row.
+    /// Returns what is known after the last row.
     pub(super) fn none(columns: usize) -> Self {
         Self { r: vec![[0.0; N]; columns], n: zeros() }
     }
@@ -36,7 +36,7 @@ impl<const N: usize> Adjoint<N> {
         self.n = blocks.inner(a, &blocks.right(&self.n, a));
     }
 
-    /// From after a row to before it; e of every column goes to `alpha`. Returns D.
+    /// Goes from after a row to before it; e of every column goes to `alpha`. Returns D.
     pub(super) fn unsee(&mut self, row: &Passed<N>, mut alpha: impl FnMut(usize, f64)) -> f64 {
         for (p, (r, v)) in self.r.iter_mut().zip(&row.innovations).enumerate() {
             let e = v / row.spread - dot(&row.gain, r);
@@ -53,7 +53,7 @@ impl<const N: usize> Adjoint<N> {
         d
     }
 
-    /// U.
+    /// Returns U.
     fn slopes(&self) -> Square<N> {
         let mut u = self.n;
         let half = -0.5 * self.r.len() as f64;
@@ -145,7 +145,7 @@ impl<'a, const N: usize> Slopes<'a, N> {
         (self.bar, self.u) = (zeros(), zeros());
     }
 
-    /// The gradient.
+    /// Returns the gradient.
     pub(super) fn finish(mut self) -> Vec<f64> {
         self.flush();
         let space = self.steps.space;

@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 
 /// A mean function of D inputs with P outputs.
 pub trait Mean: Send + Sync + std::fmt::Debug {
-    /// Name in specifications.
+    /// Returns the name in specifications.
     fn name(&self) -> &'static str;
     /// Shows the parameters with their paths, in a fixed order.
     fn visit<'a>(&'a self, visitor: Visitor<'a, '_>);
-    /// The same, to change them.
+    /// Shows the same, to change them.
     fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>);
-    /// m(xᵢ) into `out` (B×P).
+    /// Computes m(xᵢ) into `out` (B×P).
     fn evaluate(&self, x: MatRef<f64>, out: MatMut<f64>);
     /// Adds the gradient with respect to the parameters, from the cotangent `a` of the values (B×P).
     fn vjp(&self, x: MatRef<f64>, a: MatRef<f64>, gradient: &mut [f64]);
@@ -51,7 +51,7 @@ pub trait Mean: Send + Sync + std::fmt::Debug {
         let _ = (x, outputs);
         Ok(())
     }
-    /// Its name and its parameters, which [`from_json`] reads.
+    /// Returns its name and its parameters, which [`from_json`] reads.
     fn to_json(&self) -> Value {
         let mut object = json!({ "type": self.name() });
         for (path, param) in listed(|v| self.visit(v)) {
@@ -59,20 +59,20 @@ pub trait Mean: Send + Sync + std::fmt::Debug {
         }
         object
     }
-    /// A copy.
+    /// Returns a copy.
     fn clone_box(&self) -> Box<dyn Mean>;
 
-    /// The list of what [`Mean::visit`] shows.
+    /// Returns the list of what [`Mean::visit`] shows.
     fn params(&self) -> Vec<Named<'_>> {
         listed(|v| self.visit(v))
     }
 
-    /// The same, to change them.
+    /// Returns the same, to change them.
     fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
         listed_mut(|v| self.visit_mut(v))
     }
 
-    /// Number of numbers among the parameters.
+    /// Returns the number of numbers among the parameters.
     fn num_params(&self) -> usize {
         count(|v| self.visit(v))
     }
@@ -125,7 +125,7 @@ pub struct Constant {
 }
 
 impl Constant {
-    /// All zeros.
+    /// Creates all zeros.
     pub fn new(outputs: usize) -> Self {
         let constant = Param::with(vec![0.0; outputs], Shape::Vector(outputs), Transform::Identity)
             .of(Role::Constant);
@@ -175,7 +175,7 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// All zeros.
+    /// Creates all zeros.
     pub fn new(inputs: usize, outputs: usize) -> Self {
         let weights = Param::with(
             vec![0.0; inputs * outputs],

@@ -168,7 +168,8 @@ pub fn from_json(json: &Value, inputs: usize, outputs: usize) -> Result<Box<dyn 
     build(name, json.as_object().unwrap_or(&none), inputs, outputs)
 }
 
-/// A mean function of other outputs with the same name: those of other crates stay as they are.
+/// Returns a mean function of other outputs with the same name: those of other crates stay as they
+/// are.
 pub(crate) fn of_outputs(mean: &dyn Mean, inputs: usize, outputs: usize) -> Result<Box<dyn Mean>> {
     match REGISTRY.iter().any(|entry| entry.name == mean.name()) {
         true => by_name(mean.name(), inputs, outputs),

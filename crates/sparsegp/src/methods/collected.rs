@@ -17,7 +17,7 @@ pub(crate) fn check_here(data: &dyn Source) -> Result<()> {
     )
 }
 
-/// All rows of a data set in memory.
+/// Returns all rows of a data set in memory.
 ///
 /// # Errors
 /// What reading them gives, and [`check_here`].

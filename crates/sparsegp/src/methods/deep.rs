@@ -26,7 +26,8 @@ impl Deep {
     /// The registered one.
     pub const DEFAULT: Self = Self { name: "deep", architecture: Architecture::DEFAULT };
 
-    /// The method `deep` with these options, as [`super::find`] gives it for `deep(layers=3, kind=w)`.
+    /// Returns the method `deep` with these options, as [`super::find`] gives it for
+    /// `deep(layers=3, kind=w)`.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an unknown option or a value out of range.
@@ -107,7 +108,7 @@ fn read(own: &mut Architecture, option: &str) -> Result<()> {
     Ok(())
 }
 
-/// The name with all options that are not the registered ones.
+/// Returns the name with all options that are not the registered ones.
 fn specification(own: &Architecture) -> String {
     let default = Architecture::DEFAULT;
     let mut options = Vec::new();

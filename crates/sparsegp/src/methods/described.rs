@@ -48,7 +48,7 @@ fn made<T: ?Sized>(
     own.map(|(_, make)| make(description, rows))
 }
 
-/// What rows contribute.
+/// Returns what rows contribute.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a description of something else, and of other rows.
@@ -57,7 +57,7 @@ pub fn pointwise(description: &Description, rows: Fitting) -> Result<Box<dyn Poi
     made(POINTWISE, description, rows).unwrap_or_else(unknown)
 }
 
-/// A sweep of a method's own; none for others.
+/// Returns a sweep of a method's own; none for others.
 pub fn sweep(description: &Description, rows: Fitting) -> Option<Result<Box<dyn Sweep>>> {
     made(SWEEPS, description, rows)
 }

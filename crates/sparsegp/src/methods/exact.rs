@@ -105,7 +105,7 @@ fn known(rounding: f64, size: usize) -> Result<()> {
     if rounding < 1.0 { Ok(()) } else { Err(Error::Imprecise { matrix: MATRIX, size, rounding }) }
 }
 
-/// F, from what is left of the targets and G⁻¹ of that.
+/// Returns F, from what is left of the targets and G⁻¹ of that.
 fn log_density(factor: &Cholesky, noise: &RowNoise, residual: &Mat<f64>, quadratic: f64) -> f64 {
     let (n, p) = (residual.nrows() as f64, residual.ncols() as f64);
     let constant = n * (2.0 * std::f64::consts::PI).ln() + factor.log_det();
@@ -129,7 +129,7 @@ pub(crate) fn log_evidence(model: &Model, engine: &dyn Engine, data: &dyn Source
     Ok(value)
 }
 
-/// F with its gradient, or F − b with its gradient, and b.
+/// Returns F with its gradient, or F − b with its gradient, and b.
 fn run(
     model: &Model,
     engine: &dyn Engine,

@@ -62,7 +62,7 @@ struct Factors {
     start: Option<Start>,
 }
 
-/// The process of a kernel.
+/// Returns the process of a kernel.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a kernel that is none, and for too many states.
@@ -101,7 +101,7 @@ impl Series {
         Ok(Self { order, rows, mean, spaces, starts })
     }
 
-    /// The state before the first row, of one column.
+    /// Returns the state before the first row, of one column.
     fn start(&self, column: usize) -> Option<Start> {
         match &self.starts[..] {
             [one] => Some(one.of_column(column)),
@@ -113,12 +113,12 @@ impl Series {
         column(self.rows.x.as_ref(), 0)
     }
 
-    /// The process of a latent function.
+    /// Returns the process of a latent function.
     fn space(&self, latent: usize) -> &dyn StateSpace {
         &**of_latent(&self.spaces, latent)
     }
 
-    /// The sites of every latent function as factors of its rows.
+    /// Returns the sites of every latent function as factors of its rows.
     fn sited(&self, all: Vec<sites::Factors>) -> Vec<Factors> {
         let one = |(first, own): (usize, sites::Factors)| Factors {
             first,
@@ -129,13 +129,14 @@ impl Series {
         all.into_iter().enumerate().map(one).collect()
     }
 
-    /// Factors as rows of their columns.
+    /// Returns factors as rows of their columns.
     fn seen<'a>(&'a self, own: &'a Factors) -> markov::Rows<'a> {
         let start = own.start.as_ref();
         markov::Rows { t: self.places(), y: own.y.as_ref(), noise: &own.noise, start }
     }
 
-    /// Those of Gaussian noise: of all columns at once where they share a kernel and none has missing targets, nor had before.
+    /// Returns the factors of Gaussian noise: of all columns at once where they share a kernel and
+    /// none has missing targets, nor had before.
     fn gaussian(&self, noise: &RowNoise) -> Vec<Factors> {
         let (n, y) = (self.rows.y.nrows(), &self.rows.y - &self.mean);
         if y.is_all_finite() && self.spaces.len() == 1 && self.starts.len() <= 1 {
@@ -146,7 +147,7 @@ impl Series {
         self.by_column(noise)
     }
 
-    /// The same, of every column.
+    /// Returns the same, of every column.
     fn by_column(&self, noise: &RowNoise) -> Vec<Factors> {
         let (n, y) = (self.rows.y.nrows(), &self.rows.y - &self.mean);
         let one = |p: usize| {
@@ -184,7 +185,7 @@ impl Series {
         Ok(Some((means, starts)))
     }
 
-    /// The log density of factors; adds its slopes to those of the kernels.
+    /// Returns the log density of factors; adds its slopes to those of the kernels.
     fn add_evidence(
         &self,
         model: &Model,
@@ -201,7 +202,7 @@ impl Series {
         Ok(found)
     }
 
-    /// The log evidence under Gaussian noise, and with `gradient` its slopes.
+    /// Returns the log evidence under Gaussian noise, and with `gradient` its slopes.
     fn evidence(
         &self,
         model: &Model,
@@ -229,7 +230,8 @@ impl Series {
         super::finite(value, "the log evidence")
     }
 
-    /// The bound at its best sites, with its slopes: as it cannot rise in these, they are those at fixed sites.
+    /// Returns the bound at its best sites, with its slopes: as it cannot rise in these, they are
+    /// those at fixed sites.
     fn bound(
         &self,
         model: &Model,
@@ -257,7 +259,8 @@ impl Prior for Series {
         &self.mean
     }
 
-    /// Functions that differ in what is known before the first row have no common covariance.
+    /// Returns whether functions have a common covariance: those that differ in what is known
+    /// before the first row have none.
     fn alike(&self) -> bool {
         self.spaces.len() == 1 && self.starts.is_empty()
     }

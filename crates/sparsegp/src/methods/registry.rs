@@ -33,7 +33,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Whether the method infers under a likelihood.
+    /// Returns whether the method infers under a likelihood.
     pub fn takes(&self, likelihood: &dyn Likelihood) -> bool {
         let (Ok(kernel), Ok(mean)) =
             (kernels::parse("constant", kernels::Inputs::unnamed(1)), means::by_name("zero", 1, 1))
@@ -53,8 +53,9 @@ impl Entry {
         self.method.check(&model).is_ok()
     }
 
-    /// The same entry with a method of other options, made once for every name that is asked for: methods live as
-    /// long as the program, so that a model can hold one without owning it.
+    /// Returns the same entry with a method of other options, made once for every name that is
+    /// asked for: methods live as long as the program, so that a model can hold one without owning
+    /// it.
     pub(super) fn variant(
         &self,
         name: String,
@@ -414,8 +415,10 @@ pub const REGISTRY: &[Entry] = &[
     },
 ];
 
-/// The entry of a method's name or alias, in any capitals. `pep` takes its power: `pep(alpha=0.3)`, and `deep` its layers:
-/// `deep(layers=3, width=5, kind=w, samples=5, functions=true)`; `vecchia` and `full-scale` take their neighbours: `vecchia(neighbours=50)`.
+/// Returns the entry of a method's name or alias, in any capitals. `pep` takes its power:
+/// `pep(alpha=0.3)`, and `deep` its layers:
+/// `deep(layers=3, width=5, kind=w, samples=5, functions=true)`; `vecchia` and `full-scale` take
+/// their neighbours: `vecchia(neighbours=50)`.
 ///
 /// # Errors
 /// [`Error::Invalid`] that names the nearest, or says what is wrong with an option.

@@ -34,16 +34,16 @@ const ENDED: f64 = 1e-13;
 
 /// The prior of functions of mean 0 at rows, one for each latent function.
 pub(super) trait Prior: Sync {
-    /// The rows.
+    /// Returns the rows.
     fn rows(&self) -> &InMemory;
 
-    /// The mean function at the rows, N×L.
+    /// Returns the mean function at the rows, N×L.
     fn mean(&self) -> &Mat<f64>;
 
-    /// Whether all latent functions have the same prior.
+    /// Returns whether all latent functions have the same prior.
     fn alike(&self) -> bool;
 
-    /// What normal factors make of a function.
+    /// Returns what normal factors make of a function.
     ///
     /// # Errors
     /// Where no density is left, and what the method gives.
@@ -60,13 +60,13 @@ pub(super) struct Factors {
 }
 
 impl Factors {
-    /// λ₁ of the rows.
+    /// Returns λ₁ of the rows.
     pub(super) fn first(&self) -> Vec<f64> {
         let one = |(s, y): (&f64, &f64)| if s.is_infinite() { 0.0 } else { y / s };
         self.noise.iter().zip(self.y.col_as_slice(0)).map(one).collect()
     }
 
-    /// λ₂ of the rows.
+    /// Returns λ₂ of the rows.
     pub(super) fn second(&self) -> Vec<f64> {
         self.noise.iter().map(|s| 1.0 / s).collect()
     }
@@ -169,7 +169,7 @@ pub(super) fn best(
 }
 
 impl Sites {
-    /// A step of size `rate`, towards precisions that are not below `least`.
+    /// Returns a step of size `rate`, towards precisions that are not below `least`.
     fn moved(&self, look: &Look, rate: f64, least: f64) -> Self {
         let beta = |i: usize, l: usize| (-2.0 * look.b[(i, l)]).max(least);
         let towards = |old: f64, target: f64| old + rate * (target - old);
@@ -184,7 +184,8 @@ impl Sites {
 }
 
 impl Look {
-    /// What such a step promises if rows were independent: δ²v + ½(vΔ)² of each with the δ and Δ by which a site moves.
+    /// Returns what such a step promises if rows were independent: δ²v + ½(vΔ)² of each with the δ
+    /// and Δ by which a site moves.
     fn promise(&self, sites: &Sites, least: f64) -> f64 {
         let mut all = 0.0;
         for l in 0..self.a.ncols() {
@@ -242,7 +243,7 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// The sites of every latent function as normal factors, with the prior's variances.
+    /// Returns the sites of every latent function as normal factors, with the prior's variances.
     fn factors(&self, sites: &Sites, prior: Option<&Mat<f64>>) -> Vec<Factors> {
         let one = |l: usize| {
             let (first, second) =
@@ -293,7 +294,7 @@ impl Place<'_> {
         Ok(Look { value, a, b, params, d, m, v })
     }
 
-    /// Sums over rows of what the likelihood contributes, and its slopes.
+    /// Returns sums over rows of what the likelihood contributes, and its slopes.
     fn expectations(
         &self,
         m: &Mat<f64>,
@@ -330,7 +331,7 @@ impl Place<'_> {
         Err(Error::NonFinite { what: "a slope of the bound".into(), value: f64::NAN })
     }
 
-    /// As [`super::Tvgp::centre`].
+    /// Does what [`super::Tvgp::centre`] does.
     fn centre(&self, look: &mut Look, sites: &mut Sites) {
         let likelihood = &*self.model.likelihood;
         if !likelihood.shift_invariant() || !self.prior.alike() {

@@ -11,7 +11,7 @@ use crate::model::Model;
 ///
 /// Every call is for the model, whose q it moves, and the rows that it was made for ([`q_steps`]).
 pub trait QSteps {
-    /// What a row contributes.
+    /// Returns what a row contributes.
     fn bound(&self) -> &'static dyn Bound;
 
     /// Returns the bound at the model's q.
@@ -205,7 +205,7 @@ impl QSteps for OfRows {
         self.method.closed_form(model, data)
     }
 
-    /// B needs no jitter, and there are no inducing points.
+    /// Returns empty diagnostics: B needs no jitter, and there are no inducing points.
     fn diagnostics(&self) -> Diagnostics {
         Diagnostics::default()
     }

@@ -78,14 +78,15 @@ pub struct Look {
 }
 
 impl Look {
-    /// The slopes of the bound with respect to m, ∂ℓ/∂m − K⁻¹m = ∂ℓ/∂m − d, N numbers of every latent function in turn.
+    /// Returns the slopes of the bound with respect to m, ∂ℓ/∂m − K⁻¹m = ∂ℓ/∂m − d, N numbers of
+    /// every latent function in turn.
     pub fn mean_slopes(&self) -> Vec<f64> {
         let slopes = &self.a - &self.d;
         (0..slopes.ncols()).flat_map(|l| column(slopes.as_ref(), l).to_vec()).collect()
     }
 }
 
-/// All rows with what they bring.
+/// Returns all rows with what they bring.
 fn rows_of(name: &str, data: &dyn Source) -> Result<InMemory> {
     if data.rows() > MOST_ROWS {
         return Err(Error::Invalid(format!(
@@ -123,7 +124,7 @@ pub(super) fn centred(
     rise
 }
 
-/// The sites of a model.
+/// Returns the sites of a model.
 fn sites(model: &Model) -> Result<&Variational> {
     let found = model.q.as_ref().filter(|q| q.tying() == Some(Tying::Untied));
     found.ok_or_else(|| {
@@ -131,7 +132,8 @@ fn sites(model: &Model) -> Result<&Variational> {
     })
 }
 
-/// K of every kernel at the inputs, with an absolute jitter if the model has one (B needs none).
+/// Returns K of every kernel at the inputs, with an absolute jitter if the model has one (B needs
+/// none).
 fn covariances(model: &Model, x: &Mat<f64>, record: bool) -> Vec<(Mat<f64>, Mat<f64>, Tape)> {
     let n = x.nrows();
     let one = |kernel: &dyn crate::kernels::Kernel| {
@@ -164,7 +166,7 @@ impl Tvgp {
         }
     }
 
-    /// Sites of rows are of latent functions that are not mixed.
+    /// Refuses mixing: sites of rows are of latent functions that are not mixed.
     fn check_mixing(&self, model: &Model) -> Result<()> {
         match model.likelihood.mixing() {
             None => Ok(()),
@@ -175,7 +177,7 @@ impl Tvgp {
         }
     }
 
-    /// `most` cuts ∂ℓ/∂v.
+    /// Makes a pass; `most` cuts ∂ℓ/∂v.
     fn pass(&self, model: &Model, data: &dyn Source, record: bool, most: f64) -> Result<Pass> {
         self.bound.check(&*model.likelihood)?;
         self.check_mixing(model)?;
@@ -238,7 +240,7 @@ impl Tvgp {
         Ok(look.value)
     }
 
-    /// What a step of the sites is made of.
+    /// Returns what a step of the sites is made of.
     ///
     /// # Errors
     /// As for [`Method::evaluate`].
@@ -252,7 +254,7 @@ impl Tvgp {
         Ok(Look { value, a, b, d, m })
     }
 
-    /// [`Tvgp::step`] after a look at the present sites.
+    /// Does [`Tvgp::step`] after a look at the present sites.
     ///
     /// # Errors
     /// As for [`Method::evaluate`]; what moved in the turns before has moved.
@@ -305,8 +307,8 @@ impl Tvgp {
         });
     }
 
-    /// What the numbers among the likelihood's parameters become in closed form at the present sites, where they have an
-    /// update ([`Bound::closed_form`]); empty if none has.
+    /// Returns what the numbers among the likelihood's parameters become in closed form at the
+    /// present sites, where they have an update ([`Bound::closed_form`]); empty if none has.
     ///
     /// # Errors
     /// As for [`Method::evaluate`].
@@ -317,7 +319,7 @@ impl Tvgp {
         self.pass(model, data, false, f64::INFINITY).map(|pass| pass.updated)
     }
 
-    /// The bound.
+    /// Returns the bound.
     ///
     /// # Errors
     /// As for [`Method::evaluate`].
@@ -325,7 +327,7 @@ impl Tvgp {
         self.pass(model, data, false, f64::INFINITY).map(|pass| pass.value)
     }
 
-    /// The posterior of a model's sites at the inputs that they are of.
+    /// Returns the posterior of a model's sites at the inputs that they are of.
     ///
     /// # Errors
     /// [`Error::Shape`] if there are other than as many inputs as sites.

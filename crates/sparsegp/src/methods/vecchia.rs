@@ -66,7 +66,8 @@ pub(super) enum Placed {
 }
 
 impl Vecchia {
-    /// The method of an entry with so many neighbours, as [`super::find`] gives it for `vecchia(neighbours=…)`.
+    /// Returns the method of an entry with so many neighbours, as [`super::find`] gives it for
+    /// `vecchia(neighbours=…)`.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an unknown option or a value out of range.
@@ -129,7 +130,7 @@ impl Vecchia {
         self.neighbours.unwrap_or(DEFAULT_LATENT_NEIGHBOURS)
     }
 
-    /// Whether the function is conditioned on its own values, by sites of all rows.
+    /// Returns whether the function is conditioned on its own values, by sites of all rows.
     fn has_sites(&self, model: &Model) -> bool {
         self.points.is_none() && (self.latent || model.likelihood.as_gaussian().is_none())
     }
@@ -148,7 +149,7 @@ impl Vecchia {
         }
     }
 
-    /// The inducing points of a model, if it has any.
+    /// Returns the inducing points of a model, if it has any.
     fn features(&self, model: &Model) -> Result<Option<Features>> {
         if self.points.is_none() {
             return Ok(None);
@@ -156,7 +157,7 @@ impl Vecchia {
         Features::new(model.kernel(), model.inducing_points()?, model.jitter).map(Some)
     }
 
-    /// The plan that is held for these rows, or that at the model's parameters.
+    /// Returns the plan that is held for these rows, or that at the model's parameters.
     fn plan(&self, model: &Model, engine: &dyn Engine, x: MatRef<f64>) -> Result<Arc<Plan>> {
         let metric = self.metric(model.kernel(), x.ncols())?;
         if let Some(held) = Held::of(engine, 0, self.neighbours(), x) {
@@ -166,7 +167,7 @@ impl Vecchia {
     }
 }
 
-/// What inducing points explain of rows.
+/// Returns what inducing points explain of rows.
 fn explained(
     kernel: &dyn Kernel,
     features: &Features,
@@ -224,7 +225,8 @@ impl Method for Vecchia {
         self.points.is_none()
     }
 
-    /// Gaussian noise in the response form takes none, and says so where it meets one.
+    /// Returns `false` with inducing points. Without, Gaussian noise in the response form takes
+    /// none, and says so where it meets one.
     fn takes_missing(&self) -> bool {
         self.points.is_none()
     }

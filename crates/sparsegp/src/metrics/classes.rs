@@ -100,8 +100,8 @@ pub struct ClassScores {
 }
 
 impl ClassScores {
-    /// The maximum calibration error: the greatest |accuracy − confidence| of the bins that have weight
-    /// (Naeini, Cooper & Hauskrecht 2015).
+    /// Returns the maximum calibration error: the greatest |accuracy − confidence| of the bins that
+    /// have weight (Naeini, Cooper & Hauskrecht 2015).
     pub fn mce(&self) -> f64 {
         let gap = |bin: &ReliabilityBin| Some((bin.accuracy? - bin.confidence?).abs());
         self.reliability.iter().filter_map(gap).fold(0.0, f64::max)
@@ -139,7 +139,7 @@ struct Row<'a> {
 }
 
 impl ClassMetrics {
-    /// Of C `classes`.
+    /// Creates metrics of C `classes`.
     ///
     /// # Errors
     /// [`Error::Invalid`] for fewer than two classes or no bins.
@@ -286,7 +286,7 @@ impl ClassMetrics {
         Ok(())
     }
 
-    /// The scores.
+    /// Returns the scores.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is nothing to score, or only rows of weight 0.

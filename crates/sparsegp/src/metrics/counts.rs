@@ -31,7 +31,7 @@ pub struct CountMetrics {
     deviance: f64,
 }
 
-/// `2[y log(y/μ) − (y − μ)]`.
+/// Returns `2[y log(y/μ) − (y − μ)]`.
 fn poisson_deviance(y: f64, mean: f64) -> f64 {
     if y == 0.0 {
         return 2.0 * mean;
@@ -53,7 +53,8 @@ fn poisson_deviance(y: f64, mean: f64) -> f64 {
 }
 
 impl CountMetrics {
-    /// With central intervals of these levels, such as `[0.5, 0.95]`; none are needed.
+    /// Creates metrics with central intervals of these levels, such as `[0.5, 0.95]`; none are
+    /// needed.
     ///
     /// # Errors
     /// Those of [`DensityMetrics::new`].
@@ -101,7 +102,7 @@ impl CountMetrics {
         Ok(())
     }
 
-    /// The scores.
+    /// Returns the scores.
     ///
     /// # Errors
     /// Those of [`DensityMetrics::finish`].

@@ -78,7 +78,8 @@ pub struct DensityMetrics {
 }
 
 impl DensityMetrics {
-    /// With central intervals of these levels, such as `[0.5, 0.95]`; none are needed.
+    /// Creates metrics with central intervals of these levels, such as `[0.5, 0.95]`; none are
+    /// needed.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a level that is not between 0 and 1.
@@ -188,7 +189,7 @@ impl DensityMetrics {
         Ok(())
     }
 
-    /// A mean over some of the rows would look like one over all of them.
+    /// Refuses means over some of the rows, which would look like means over all of them.
     fn check_whole(&self) -> Result<()> {
         for (what, rows) in
             [("predicted means", self.rows_with_mean), ("log densities", self.rows_with_density)]
@@ -229,7 +230,7 @@ impl DensityMetrics {
         Ok(())
     }
 
-    /// The scores.
+    /// Returns the scores.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is nothing to score, or only rows of weight 0.

@@ -106,12 +106,12 @@ pub fn negative_log_density(y: f64, mean: f64, variance: f64) -> f64 {
     0.5 * (TAU.ln() + variance.ln() + ((y - mean) / variance.sqrt()).powi(2))
 }
 
-/// Quantile of a standard normal: Φ⁻¹(p) for p between 0 and 1.
+/// Returns the quantile of a standard normal: Φ⁻¹(p) for p between 0 and 1.
 pub fn standard_normal_quantile(p: f64) -> f64 {
     -SQRT_2 * erfc_inv(2.0 * p)
 }
 
-/// The continuous ranked probability score of `N(μ, σ²)` at `y`.
+/// Returns the continuous ranked probability score of `N(μ, σ²)` at `y`.
 fn crps(y: f64, mean: f64, deviation: f64) -> f64 {
     let z = (y - mean) / deviation;
     let density = (-0.5 * z * z).exp() / TAU.sqrt();
@@ -119,7 +119,7 @@ fn crps(y: f64, mean: f64, deviation: f64) -> f64 {
 }
 
 impl Metrics {
-    /// Of `outputs` target columns, without MSLL.
+    /// Creates metrics of `outputs` target columns, without MSLL.
     pub fn new(outputs: usize) -> Self {
         Self {
             columns: vec![Sums::default(); outputs],
@@ -128,9 +128,9 @@ impl Metrics {
         }
     }
 
-    /// With MSLL, which compares with a Gaussian of these means and variances, one of each per target
-    /// column: those of the *training* targets in their own units. Where a variance is 0 there is no
-    /// MSLL.
+    /// Creates metrics with MSLL, which compares with a Gaussian of these means and variances, one
+    /// of each per target column: those of the *training* targets in their own units. Where a
+    /// variance is 0 there is no MSLL.
     ///
     /// # Errors
     /// [`Error::Shape`] unless there are as many variances as means.
@@ -232,8 +232,8 @@ impl Metrics {
         Ok(())
     }
 
-    /// Scores of all target columns together: means over rows and columns. R² has the sums over all
-    /// columns in numerator and denominator, each column about its own mean.
+    /// Returns the scores of all target columns together: means over rows and columns. R² has the
+    /// sums over all columns in numerator and denominator, each column about its own mean.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is nothing to score.
@@ -241,7 +241,7 @@ impl Metrics {
         self.scores(&self.columns)
     }
 
-    /// Scores of each target column.
+    /// Returns the scores of each target column.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is nothing to score.
@@ -283,7 +283,7 @@ fn shape(what: &str, expected: usize, found: usize) -> Error {
     Error::Shape { what: what.into(), expected: expected.to_string(), found: found.to_string() }
 }
 
-/// The weight of every row of a block: 1 where none are given.
+/// Returns the weight of every row of a block: 1 where none are given.
 fn weights_of<'a>(weights: Option<&'a [f64]>, rows: usize) -> Result<impl Fn(usize) -> f64 + 'a> {
     if let Some(weights) = weights {
         if weights.len() != rows {
@@ -300,7 +300,7 @@ fn weights_of<'a>(weights: Option<&'a [f64]>, rows: usize) -> Result<impl Fn(usi
     Ok(move |i| weights.map_or(1.0, |weights: &[f64]| weights[i]))
 }
 
-/// That there is something to take means of.
+/// Checks that there is something to take means of.
 fn check_total(rows: u64, weight: f64) -> Result<()> {
     match rows {
         0 => Err(Error::Invalid("there are no predictions to score: add some rows".into())),

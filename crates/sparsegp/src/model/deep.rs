@@ -62,7 +62,8 @@ impl Model {
         Ok(deep)
     }
 
-    /// The kernels that see the inputs: those of the first hidden layer, or the model's own.
+    /// Returns the kernels that see the inputs: those of the first hidden layer, or the model's
+    /// own.
     pub fn input_kernels(&self) -> Vec<&dyn Kernel> {
         let Some(first) = self.hidden.first() else {
             return self.kernels.iter().map(|kernel| &**kernel).collect();

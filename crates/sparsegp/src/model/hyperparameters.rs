@@ -5,7 +5,8 @@
 use super::Model;
 use crate::error::{Error, Result};
 
-/// Names of the numbers that [`hyperparameters`] gives, in their order: paths, with an index where a parameter has several.
+/// Returns the names of the numbers that [`hyperparameters`] gives, in their order: paths, with an
+/// index where a parameter has several.
 pub fn hyperparameter_names(model: &Model) -> Vec<String> {
     let mut names = Vec::new();
     for (path, param) in model.params() {
@@ -18,7 +19,8 @@ pub fn hyperparameter_names(model: &Model) -> Vec<String> {
     names
 }
 
-/// All parameters of a model but its inducing points and q: constrained values, in their order.
+/// Returns all parameters of a model but its inducing points and q: constrained values, in their
+/// order.
 pub fn hyperparameters(model: &Model) -> Vec<f64> {
     let mut all = Vec::new();
     model.visit(&mut |_, param| {

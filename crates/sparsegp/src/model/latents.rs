@@ -12,7 +12,7 @@ impl Model {
         &**of_latent(&self.kernels, latent)
     }
 
-    /// Whether all latent functions share covariance function and points.
+    /// Returns whether all latent functions share covariance function and points.
     pub fn shares_points(&self) -> bool {
         self.kernels.len() == 1 && self.inducing.len() <= 1
     }

@@ -50,7 +50,7 @@ struct Direct {
 }
 
 impl Direct {
-    /// If the rows are the posterior's points in the same order.
+    /// Creates it if the rows are the posterior's points in the same order.
     fn of(
         posterior: &Posterior,
         gaussian: &Gaussian,
@@ -85,7 +85,7 @@ impl Direct {
         Ok(Some(Self { precision, alpha, second }))
     }
 
-    /// α and s₋ of a row whose variance is s.
+    /// Returns α and s₋ of a row whose variance is s.
     fn cavity(&self, at: (usize, usize), s: f64) -> (f64, f64) {
         let second = self.second[at];
         let rest = self.precision[at] / second;
@@ -124,8 +124,8 @@ impl Posterior {
         self.conditioned().is_some() || self.check_leave_one_out(model).is_ok()
     }
 
-    /// Every row of the training data (in any order, of the model's scale) as the others predict it, at the
-    /// same hyperparameters. O(N³) without inducing points, else O(NM²).
+    /// Returns every row of the training data (in any order, of the model's scale) as the others
+    /// predict it, at the same hyperparameters. O(N³) without inducing points, else O(NM²).
     ///
     /// # Errors
     /// [`Error::Invalid`] for methods whose posterior is not made of sites of rows (`lsvgp`, `rsvgp`, and those
@@ -236,7 +236,7 @@ impl Context<'_> {
         Ok(LeaveOneOut { f_mean: mu, f_variance: r, mean, variance, log_density })
     }
 
-    /// Slopes ∂ℓ/∂μ and ∂ℓ/∂s of a row at its marginals [μ, s, r].
+    /// Computes slopes ∂ℓ/∂μ and ∂ℓ/∂s of a row at its marginals [μ, s, r].
     fn slopes(
         &self,
         target: Target,

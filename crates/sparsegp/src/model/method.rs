@@ -80,17 +80,19 @@ pub enum Sampler {
 }
 
 impl Sampler {
-    /// Whether its draws come from sweeps of Markov chains: those of a particle flow are independent.
+    /// Returns whether its draws come from sweeps of Markov chains: those of a particle flow are
+    /// independent.
     pub fn sweeps(self) -> bool {
         self != Sampler::Flow
     }
 
-    /// Whether it samples hyperparameters too where that is asked for.
+    /// Returns whether it samples hyperparameters too where that is asked for.
     pub fn samples_hyperparameters(self) -> bool {
         matches!(self, Sampler::Gibbs | Sampler::Nuts | Sampler::Hmc)
     }
 
-    /// Whether its chains have more laws than one ([`crate::samplers::Target`]), with inducing points or without.
+    /// Returns whether its chains have more laws than one ([`crate::samplers::Target`]), with
+    /// inducing points or without.
     pub fn has_laws(self, sparse: bool) -> bool {
         self == Sampler::Gibbs && sparse
     }
@@ -141,17 +143,18 @@ impl WithQ {
         if self.bound.has_factors() { q.with_factors() } else { q }
     }
 
-    /// Whether q is of inducing variables, and not of the rows.
+    /// Returns whether q is of inducing variables, and not of the rows.
     pub fn is_of_points(&self) -> bool {
         self.keeps != Keeps::RowSites
     }
 
-    /// Whether minibatches train it: not where sites or local variables are of all rows at once.
+    /// Returns whether minibatches train it: not where sites or local variables are of all rows at
+    /// once.
     pub fn in_minibatches(&self) -> bool {
         self.is_of_points() && !(self.keeps == Keeps::Sites && self.bound.augments())
     }
 
-    /// Whether q moves by natural-gradient steps where they are asked for.
+    /// Returns whether q moves by natural-gradient steps where they are asked for.
     pub fn steps_naturally(&self) -> bool {
         !matches!(self.keeps, Keeps::Pseudo | Keeps::Relaxed)
     }
@@ -159,49 +162,51 @@ impl WithQ {
 
 /// How a model is trained and conditioned.
 pub trait Method: Send + Sync + std::fmt::Debug {
-    /// Name in specifications, model files and messages.
+    /// Returns the name in specifications, model files and messages.
     fn name(&self) -> &'static str;
 
-    /// Whether there are inducing points.
+    /// Returns whether there are inducing points.
     fn is_sparse(&self) -> bool;
 
-    /// Whether its posteriors keep their rows ([`Posterior::kept_rows`]), all of which its objective sees at once.
+    /// Returns whether its posteriors keep their rows ([`Posterior::kept_rows`]), all of which its
+    /// objective sees at once.
     fn keeps_rows(&self) -> bool {
         false
     }
 
-    /// Whether inducing points are trained unless somebody freezes them.
+    /// Returns whether inducing points are trained unless somebody freezes them.
     fn moves_points(&self) -> bool {
         true
     }
 
-    /// Inducing points where nobody says how many; none where that is as for most methods.
+    /// Returns the number of inducing points where nobody says how many; none where that is as for
+    /// most methods.
     fn usual_points(&self) -> Option<usize> {
         None
     }
 
-    /// Whether rows are passed in the order of their one input.
+    /// Returns whether rows are passed in the order of their one input.
     fn is_of_series(&self) -> bool {
         false
     }
 
-    /// Whether every latent function may have a kernel to itself.
+    /// Returns whether every latent function may have a kernel to itself.
     fn takes_kernels(&self) -> bool {
         self.has_q()
     }
 
-    /// Whether rows may have missing targets.
+    /// Returns whether rows may have missing targets.
     fn takes_missing(&self) -> bool {
         self.has_q()
     }
 
-    /// Whether the objective is the log evidence or a bound from below, which the approximations by power
-    /// expectation propagation are not.
+    /// Returns whether the objective is the log evidence or a bound from below, which the
+    /// approximations by power expectation propagation are not.
     fn is_bound(&self) -> bool {
         true
     }
 
-    /// Whether it divides by the variance of Gaussian noise, which must not be 0 then.
+    /// Returns whether it divides by the variance of Gaussian noise, which must not be 0 then.
     fn divides_by_noise(&self) -> bool {
         true
     }
@@ -212,49 +217,52 @@ pub trait Method: Send + Sync + std::fmt::Debug {
     /// [`Error::Invalid`] that says what, and what can.
     fn check(&self, model: &Model) -> Result<()>;
 
-    /// What a row contributes to the posterior.
+    /// Returns what a row contributes to the posterior.
     fn row_site(&self) -> RowSite {
         RowSite::None
     }
 
-    /// Factors vᵢ of what the inducing points leave unexplained of the rows (given), in the q(f | u) of this
-    /// method; none for methods without ([`crate::methods::HighCost`]).
+    /// Returns factors vᵢ of what the inducing points leave unexplained of the rows (given), in the
+    /// q(f | u) of this method; none for methods without ([`crate::methods::HighCost`]).
     fn factors(&self, _model: &Model, _unexplained: &[f64]) -> Option<Vec<f64>> {
         None
     }
 
-    /// What is to be known of the q that it trains as a parameter; none for other methods, and for those whose
-    /// layers each have one.
+    /// Returns what is to be known of the q that it trains as a parameter; none for other methods,
+    /// and for those whose layers each have one.
     fn with_q(&self) -> Option<WithQ> {
         None
     }
 
-    /// Its layers, where its models have hidden ones.
+    /// Returns its layers, where its models have hidden ones.
     fn architecture(&self) -> Option<&Architecture> {
         None
     }
 
-    /// What samples the posterior once hyperparameters are trained ([`mod@crate::samplers`]).
+    /// Returns what samples the posterior once hyperparameters are trained
+    /// ([`mod@crate::samplers`]).
     fn sampler(&self) -> Option<Sampler> {
         None
     }
 
-    /// Whether a model of this method has a q.
+    /// Returns whether a model of this method has a q.
     fn has_q(&self) -> bool {
         self.with_q().is_some() || self.architecture().is_some()
     }
 
-    /// Whether minibatches train it: of the methods with a q, those that are not for all rows at once.
+    /// Returns whether minibatches train it: of the methods with a q, those that are not for all
+    /// rows at once.
     fn in_minibatches(&self) -> bool {
         self.architecture().is_some() || self.with_q().is_some_and(|q| q.in_minibatches())
     }
 
-    /// Whether it needs a likelihood with local variables ([`crate::likelihoods::augmented`]).
+    /// Returns whether it needs a likelihood with local variables
+    /// ([`crate::likelihoods::augmented`]).
     fn augments(&self) -> bool {
         self.with_q().is_some_and(|q| q.bound.augments())
     }
 
-    /// The objective at the model's parameters, with its gradient.
+    /// Returns the objective at the model's parameters, with its gradient.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`], [`Error::Imprecise`], [`Error::NonFinite`] (recoverable: try nearer
@@ -275,8 +283,8 @@ pub trait Method: Send + Sync + std::fmt::Debug {
     /// Lets go of what is held: the objective is a function of the parameters only, again.
     fn release(&self, _engine: &dyn Engine) {}
 
-    /// What a training climbs: the objective less a barrier where double precision ends ([`super::precision`]), with the
-    /// gradient of both, and the barrier.
+    /// Returns what a training climbs: the objective less a barrier where double precision ends
+    /// ([`super::precision`]), with the gradient of both, and the barrier.
     ///
     /// # Errors
     /// As for [`Method::evaluate`]; [`Error::Imprecise`] beyond the barrier.
@@ -289,14 +297,14 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         Ok((self.evaluate(model, engine, data)?, 0.0))
     }
 
-    /// The posterior at the model's parameters.
+    /// Returns the posterior at the model's parameters.
     ///
     /// # Errors
     /// As for [`Method::evaluate`].
     fn posterior(&self, model: &Model, engine: &dyn Engine, data: &dyn Source)
     -> Result<Posterior>;
 
-    /// The posterior from rows that one of this method has kept ([`Posterior::kept_rows`]).
+    /// Returns the posterior from rows that one of this method has kept ([`Posterior::kept_rows`]).
     ///
     /// # Errors
     /// [`Error::Invalid`] for methods whose posteriors keep none; else as for [`Method::evaluate`].
@@ -309,7 +317,8 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         Err(Error::Invalid(format!("posteriors of method `{}` keep no rows", self.name())))
     }
 
-    /// The posterior from rows that one of this method has kept, after others that have left it ([`Posterior::past`]).
+    /// Returns the posterior from rows that one of this method has kept, after others that have
+    /// left it ([`Posterior::past`]).
     ///
     /// # Errors
     /// [`Error::Invalid`] for methods whose rows do not leave, and for rows before those that have left; else as for
@@ -325,7 +334,7 @@ pub trait Method: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// The value if it is finite.
+/// Returns the value if it is finite.
 pub(crate) fn finite(value: f64, what: &str) -> Result<f64> {
     if value.is_finite() { Ok(value) } else { Err(Error::NonFinite { what: what.into(), value }) }
 }

@@ -99,12 +99,12 @@ pub struct Gradient<'a> {
     pub q: &'a mut [f64],
 }
 
-/// A parameter that holds inducing points (M×D).
+/// Returns a parameter that holds inducing points (M×D).
 pub fn inducing_param(z: MatRef<f64>) -> Param {
     Param::of_matrix(z, Transform::Identity).of(Role::Points)
 }
 
-/// The points in a parameter (M×D), into `out`.
+/// Reads the points in a parameter (M×D), into `out`.
 fn points(param: &Param, out: &mut Mat<f64>) {
     let own = param.matrix();
     sized(out, own.nrows(), own.ncols());
@@ -127,17 +127,17 @@ impl std::fmt::Display for Numbered {
 }
 
 impl Model {
-    /// The covariance function that all latent functions share; the first of several.
+    /// Returns the covariance function that all latent functions share; the first of several.
     pub fn kernel(&self) -> &dyn Kernel {
         &*self.kernels[0]
     }
 
-    /// The variance of Gaussian noise; NaN for another likelihood.
+    /// Returns the variance of Gaussian noise; NaN for another likelihood.
     pub fn noise(&self) -> f64 {
         self.likelihood.as_gaussian().map_or(f64::NAN, |g| g.variance.scalar())
     }
 
-    /// The Gaussian likelihood that a method needs.
+    /// Returns the Gaussian likelihood that a method needs.
     ///
     /// # Errors
     /// [`Error::Invalid`] that names a method for other likelihoods.
@@ -151,8 +151,8 @@ impl Model {
         })
     }
 
-    /// Number of latent functions with their own q for so many target columns: K for each, or as
-    /// many as are mixed ([`Likelihood::mixing`]).
+    /// Returns the number of latent functions with their own q for so many target columns: K for
+    /// each, or as many as are mixed ([`Likelihood::mixing`]).
     pub fn latents(&self, outputs: usize) -> usize {
         match self.likelihood.mixing() {
             Some(mixing) => mixing_shape(mixing).1,
@@ -192,7 +192,7 @@ impl Model {
         self.visit_parts(&mut |_, path, param| visitor(path, param));
     }
 
-    /// The same, to change them.
+    /// Shows the same, to change them.
     pub fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
         for (l, layer) in self.hidden.iter_mut().enumerate() {
             prefixed_mut(&format!("layers[{l}]"), visitor, |v| layer.visit_mut(v));
@@ -211,22 +211,22 @@ impl Model {
         }
     }
 
-    /// The list of what [`Model::visit`] shows.
+    /// Returns the list of what [`Model::visit`] shows.
     pub fn params(&self) -> Vec<Named<'_>> {
         listed(|v| self.visit(v))
     }
 
-    /// The same, to change them.
+    /// Returns the same, to change them.
     pub fn params_mut(&mut self) -> Vec<NamedMut<'_>> {
         listed_mut(|v| self.visit_mut(v))
     }
 
-    /// Number of numbers among the parameters.
+    /// Returns the number of numbers among the parameters.
     pub fn num_params(&self) -> usize {
         count(|v| self.visit(v))
     }
 
-    /// The parts of a gradient with respect to all constrained parameters, in the order of
+    /// Returns the parts of a gradient with respect to all constrained parameters, in the order of
     /// [`Model::params`].
     pub fn parts_of<'a>(&self, gradient: &'a mut [f64]) -> Gradient<'a> {
         let kernels = self.kernels.iter().map(|k| k.num_params()).sum();
@@ -237,7 +237,7 @@ impl Model {
         Gradient { kernel, mean, likelihood, inducing, q }
     }
 
-    /// The inducing points, M×D; the first set of several.
+    /// Returns the inducing points, M×D; the first set of several.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the model has none.
@@ -245,7 +245,7 @@ impl Model {
         self.inducing_set(0)
     }
 
-    /// The inducing points of a latent function, M×D.
+    /// Returns the inducing points of a latent function, M×D.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the model has none.
@@ -255,7 +255,7 @@ impl Model {
         Ok(set)
     }
 
-    /// The same, into `out`.
+    /// Reads the same, into `out`.
     ///
     /// # Errors
     /// As for [`Model::inducing_set`].
@@ -313,12 +313,12 @@ impl Model {
         self.for_group(pattern, |param| param.frozen = frozen)
     }
 
-    /// Free numbers of the parameters that are trained.
+    /// Returns the free numbers of the parameters that are trained.
     pub fn free_values(&self) -> Vec<f64> {
         free_values(|v| self.visit(v))
     }
 
-    /// How many there are.
+    /// Returns how many there are.
     pub fn free_count(&self) -> usize {
         free_count(|v| self.visit(v))
     }
@@ -328,8 +328,8 @@ impl Model {
         set_free_values(|v| self.visit_mut(v), free);
     }
 
-    /// The method's objective at the current parameters (log evidence or bound, without priors) and
-    /// its gradient with respect to all constrained parameters.
+    /// Returns the method's objective at the current parameters (log evidence or bound, without
+    /// priors) and its gradient with respect to all constrained parameters.
     ///
     /// # Errors
     /// As for [`Method::evaluate`].
@@ -337,12 +337,12 @@ impl Model {
         self.method.evaluate(self, engine, data)
     }
 
-    /// Sum of the log densities of the priors.
+    /// Returns the sum of the log densities of the priors.
     pub fn log_prior(&self) -> f64 {
         log_prior(|v| self.visit(v), &mut vec![0.0; self.num_params()])
     }
 
-    /// The part of [`Model::log_prior`] that nobody asked for ([`Param::assumed`]).
+    /// Returns the part of [`Model::log_prior`] that nobody asked for ([`Param::assumed`]).
     pub fn assumed_log_prior(&self) -> f64 {
         assumed_log_prior(|v| self.visit(v))
     }
@@ -355,7 +355,7 @@ impl Model {
         prior
     }
 
-    /// Objective plus log prior, and the gradient with respect to the free numbers.
+    /// Returns the objective plus log prior, and the gradient with respect to the free numbers.
     ///
     /// # Errors
     /// As for [`Method::evaluate`]; [`Error::NonFinite`] if value or gradient are not finite.
@@ -368,7 +368,7 @@ impl Model {
         self.freed(evaluation)
     }
 
-    /// The same of what a training climbs, with its barrier ([`Method::climb`]).
+    /// Returns the same of what a training climbs, with its barrier ([`Method::climb`]).
     ///
     /// # Errors
     /// As for [`Method::climb`] and [`Model::evaluate_free`].
@@ -395,7 +395,7 @@ impl Model {
         Ok((evaluation, gradient))
     }
 
-    /// The posterior at the current parameters.
+    /// Returns the posterior at the current parameters.
     ///
     /// # Errors
     /// As for [`Method::posterior`].

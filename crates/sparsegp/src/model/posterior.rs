@@ -64,7 +64,7 @@ pub struct Posterior {
     law: Arc<dyn Law>,
 }
 
-/// No numbers.
+/// Returns no numbers.
 fn nothing<'a>() -> MatRef<'a, f64> {
     MatRef::from_column_major_slice(&[], 0, 0)
 }
@@ -74,9 +74,9 @@ impl Posterior {
         Self { likelihood: model.likelihood.clone(), law: Arc::new(law) }
     }
 
-    /// Where all latent functions share everything, from its parts: points (M×D), factor of their
-    /// covariance, whitened mean (M×L) and, but for exact inference, lower root of the whitened
-    /// covariance (M×M).
+    /// Creates the posterior where all latent functions share everything, from its parts: points
+    /// (M×D), factor of their covariance, whitened mean (M×L) and, but for exact inference, lower
+    /// root of the whitened covariance (M×M).
     pub fn new(
         model: &Model,
         points: Mat<f64>,
@@ -91,7 +91,7 @@ impl Posterior {
         Self::of_law(model, Gaussian { noise, ..Gaussian::new(model, q_mu, vec![process]) })
     }
 
-    /// From a model whose q(u) is a parameter.
+    /// Creates the posterior from a model whose q(u) is a parameter.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] if it has none, or if hidden layers have other inducing variables
@@ -104,13 +104,14 @@ impl Posterior {
         })
     }
 
-    /// Of rows that are kept, and what predicts from them.
+    /// Creates the posterior of rows that are kept, and what predicts from them.
     pub(crate) fn of_kept_rows(model: &Model, rows: InMemory, known: Arc<dyn Conditional>) -> Self {
         Self::of_law(model, Conditioned::new(model, rows, known))
     }
 
-    /// Without inducing points: at the inputs of all rows, from a factor L and a mean m for every
-    /// latent function, q(f(x)) = N(m(x) + φᵀm, k(x, x) − ‖φ‖²) with φ = L⁻¹k(X, x).
+    /// Creates the posterior without inducing points: at the inputs of all rows, from a factor L
+    /// and a mean m for every latent function, q(f(x)) = N(m(x) + φᵀm, k(x, x) − ‖φ‖²) with φ =
+    /// L⁻¹k(X, x).
     pub(crate) fn of_rows(model: &Model, x: &Mat<f64>, factors: Vec<(Cholesky, Mat<f64>)>) -> Self {
         let mut q_mu = Mat::zeros(x.nrows(), factors.len());
         let mut processes = Vec::with_capacity(factors.len());
@@ -123,10 +124,11 @@ impl Posterior {
         Self::of_law(model, Gaussian::new(model, q_mu, processes))
     }
 
-    /// From draws of the whitened variables of points (one set for every kernel; training inputs
-    /// where there are no inducing points), or for a series of the states at its rows. Means and variances of latent functions are
-    /// those of the mixture; so are means, variances, densities, probabilities and distribution functions of
-    /// observations, each an average over the draws, and quantiles by the last.
+    /// Creates the posterior from draws of the whitened variables of points (one set for every
+    /// kernel; training inputs where there are no inducing points), or for a series of the states
+    /// at its rows. Means and variances of latent functions are those of the mixture; so are means,
+    /// variances, densities, probabilities and distribution functions of observations, each an
+    /// average over the draws, and quantiles by the last.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] for draws that do not fit, [`crate::Error::NotPositiveDefinite`].
@@ -137,8 +139,9 @@ impl Posterior {
         }
     }
 
-    /// From draws with their own hyperparameters: as [`Posterior::of_draws`], with a factor for
-    /// every draw. The moments of q(u) are those under the model's hyperparameters.
+    /// Creates the posterior from draws with their own hyperparameters: as [`Posterior::of_draws`],
+    /// with a factor for every draw. The moments of q(u) are those under the model's
+    /// hyperparameters.
     ///
     /// # Errors
     /// As for [`Posterior::of_draws`]; [`crate::Error::Shape`] for hyperparameters that are not the
@@ -173,7 +176,8 @@ impl Posterior {
         Ok(Self { law: Arc::new(law), ..self })
     }
 
-    /// Of exact inference on rows whose noise differs: its variances, to be kept with the inputs.
+    /// Sets the variances of the noise, of exact inference on rows whose noise differs, to be kept
+    /// with the inputs.
     #[must_use]
     pub fn with_row_noise(self, row_noise: Vec<f64>) -> Self {
         match self.law.alone() {
@@ -209,27 +213,27 @@ impl Posterior {
         Self { law, ..self }
     }
 
-    /// The observation model.
+    /// Returns the observation model.
     pub fn likelihood(&self) -> &dyn Likelihood {
         &*self.likelihood
     }
 
-    /// The Gaussian process where it is all that is known.
+    /// Returns the Gaussian process where it is all that is known.
     pub(super) fn alone(&self) -> Option<&Gaussian> {
         self.law.alone()
     }
 
-    /// The rows that are kept, with what predicts from them.
+    /// Returns the rows that are kept, with what predicts from them.
     pub(super) fn conditioned(&self) -> Option<&Conditioned> {
         self.law.conditioned()
     }
 
-    /// The objective that the rows have that are kept; none where there are none.
+    /// Returns the objective that the rows have that are kept; none where there are none.
     pub(crate) fn kept_objective(&self) -> Option<f64> {
         self.law.conditioned().map(|own| own.known.objective())
     }
 
-    /// What rows say that have left the posterior of a series; none where all are kept.
+    /// Returns what rows say that have left the posterior of a series; none where all are kept.
     pub fn past(&self) -> Option<&Past> {
         self.law.conditioned().and_then(|own| own.known.past())
     }
@@ -261,32 +265,35 @@ impl Posterior {
         Ok(Some((Self::of_kept_rows(model, own.rows.picked(&rest), known), left)))
     }
 
-    /// Variances of the noise of the rows of exact inference, where they differ; else empty.
+    /// Returns the variances of the noise of the rows of exact inference, where they differ; else
+    /// empty.
     pub fn row_noise(&self) -> &[f64] {
         self.law.gaussian().map_or(&[], |own| &own.row_noise)
     }
 
-    /// Number of latent functions L, mixed ones where [`Likelihood::mixing`] says so.
+    /// Returns the number of latent functions L, mixed ones where [`Likelihood::mixing`] says so.
     pub fn latents(&self) -> usize {
         self.law.latents()
     }
 
-    /// Number of target columns P.
+    /// Returns the number of target columns P.
     pub fn outputs(&self) -> usize {
         self.latents() / self.likelihood.latents()
     }
 
-    /// Number of input columns D.
+    /// Returns the number of input columns D.
     pub fn inputs(&self) -> usize {
         self.law.inputs()
     }
 
-    /// How many laws the predictions are an even mixture of; 1 where they are not a mixture.
+    /// Returns how many laws the predictions are an even mixture of; 1 where they are not a
+    /// mixture.
     pub fn components_count(&self) -> usize {
         self.law.count()
     }
 
-    /// Inducing points, or training inputs for exact inference and where rows are kept; the first set of several.
+    /// Returns the inducing points, or training inputs for exact inference and where rows are kept;
+    /// the first set of several.
     pub fn points(&self) -> MatRef<'_, f64> {
         match (self.law.gaussian(), self.law.conditioned()) {
             (Some(own), _) => own.points().0,
@@ -295,31 +302,33 @@ impl Posterior {
         }
     }
 
-    /// The rows that are kept, of methods with neither inducing points nor a factor of all rows.
+    /// Returns the rows that are kept, of methods with neither inducing points nor a factor of all
+    /// rows.
     pub fn kept_rows(&self) -> Option<&InMemory> {
         self.law.conditioned().map(|own| &*own.rows)
     }
 
-    /// Whitened mean of q, M×L; for L-SVGP and R-SVGP in the coordinates of their features. Empty where rows are kept.
+    /// Returns the whitened mean of q, M×L; for L-SVGP and R-SVGP in the coordinates of their
+    /// features. Empty where rows are kept.
     pub fn q_mu(&self) -> MatRef<'_, f64> {
         self.law.gaussian().map_or(nothing(), |own| own.q_mu.as_ref())
     }
 
-    /// Lower roots of the whitened covariances of q, M×M each: one that all latent functions share
-    /// or one for each; none for exact inference, L-SVGP and R-SVGP.
+    /// Returns the lower roots of the whitened covariances of q, M×M each: one that all latent
+    /// functions share or one for each; none for exact inference, L-SVGP and R-SVGP.
     pub fn q_sqrt(&self) -> Vec<MatRef<'_, f64>> {
         self.law.gaussian().map_or_else(Vec::new, Gaussian::roots)
     }
 
-    /// The factor of Kuu (of K + σ²I for exact inference, of Kuu + Λ for L-SVGP); the first of
-    /// several. That of R-SVGP, which has none, is empty, and so is it where rows are kept.
+    /// Returns the factor of Kuu (of K + σ²I for exact inference, of Kuu + Λ for L-SVGP); the first
+    /// of several. That of R-SVGP, which has none, is empty, and so is it where rows are kept.
     pub fn factor(&self) -> &Cholesky {
         static NONE: LazyLock<Cholesky> = LazyLock::new(|| Cholesky::of_factor(Mat::new()));
         self.law.gaussian().map_or(&NONE, |own| own.points().1)
     }
 
-    /// q(u) = N(L m, L R Rᵀ Lᵀ) of the inducing variables u = f(Z) − m(Z): means M×L and the
-    /// covariance of every latent function, M×M. None for exact inference.
+    /// Returns q(u) = N(L m, L R Rᵀ Lᵀ) of the inducing variables u = f(Z) − m(Z): means M×L and
+    /// the covariance of every latent function, M×M. None for exact inference.
     pub fn q_u(&self) -> Option<(Mat<f64>, Vec<Mat<f64>>)> {
         self.law.gaussian()?.q_u()
     }
@@ -335,18 +344,21 @@ impl Posterior {
         self.law.draws()
     }
 
-    /// Hyperparameters of every draw, where they were sampled too, or of every part of an average over
-    /// them, in the order of the parameters but for inducing points and q; else empty.
+    /// Returns the hyperparameters of every draw, where they were sampled too, or of every part of
+    /// an average over them, in the order of the parameters but for inducing points and q; else
+    /// empty.
     pub fn hyperparameters(&self) -> &[Vec<f64>] {
         self.law.hyperparameters()
     }
 
-    /// How many of the components have each of the [`Posterior::hyperparameters`]; empty where these are plugged in.
+    /// Returns how many of the components have each of the [`Posterior::hyperparameters`]; empty
+    /// where these are plugged in.
     pub fn times(&self) -> Vec<usize> {
         self.law.times()
     }
 
-    /// q of each of the [`Posterior::hyperparameters`], where the method keeps sites of all rows; else empty.
+    /// Returns q of each of the [`Posterior::hyperparameters`], where the method keeps sites of all
+    /// rows; else empty.
     pub fn sites(&self) -> &[Variational] {
         self.law.sites()
     }
@@ -357,7 +369,7 @@ impl Posterior {
         self.law.gaussian()?.rounding()
     }
 
-    /// Only means of the latent functions, B×L. 2M multiply-adds per row and function.
+    /// Returns only means of the latent functions, B×L. 2M multiply-adds per row and function.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] if the number of columns differs.
@@ -366,8 +378,8 @@ impl Posterior {
         self.law.means(x)
     }
 
-    /// Means and variances of the latent functions, B×L each. No variance is below its rounding,
-    /// some (4 + √M)2⁻⁵² of the prior variance.
+    /// Returns the means and variances of the latent functions, B×L each. No variance is below its
+    /// rounding, some (4 + √M)2⁻⁵² of the prior variance.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] if the number of columns differs.
@@ -377,7 +389,7 @@ impl Posterior {
         Ok((mean, variance))
     }
 
-    /// Means (B×L) and the full covariance (B×B) of every latent function.
+    /// Returns means (B×L) and the full covariance (B×B) of every latent function.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] if the number of columns differs; [`crate::Error::Invalid`] for deep
@@ -388,8 +400,8 @@ impl Posterior {
         Ok((mean, joint.each()))
     }
 
-    /// Means (B×L) and the covariance of all latent functions at all rows, BL×BL: function l at row
-    /// i has the index l·B + i. Between functions that nothing mixes it is 0.
+    /// Returns means (B×L) and the covariance of all latent functions at all rows, BL×BL: function
+    /// l at row i has the index l·B + i. Between functions that nothing mixes it is 0.
     ///
     /// # Errors
     /// As for [`Posterior::predict_f_full`].
@@ -399,10 +411,10 @@ impl Posterior {
         Ok((joint.mean, whole))
     }
 
-    /// Slopes of what [`Posterior::predict_f`] gives in the inputs, B×D for every latent function;
-    /// those of variances as if none were below 0 by rounding. Where a kernel has a kink (Matérn
-    /// 1/2 at a point of the posterior) the slope is one of those on either side, or between. O(M²)
-    /// per row and function.
+    /// Returns the slopes of what [`Posterior::predict_f`] gives in the inputs, B×D for every
+    /// latent function; those of variances as if none were below 0 by rounding. Where a kernel has
+    /// a kink (Matérn 1/2 at a point of the posterior) the slope is one of those on either side, or
+    /// between. O(M²) per row and function.
     ///
     /// # Errors
     /// As for [`Posterior::predict_f_full`].
@@ -420,8 +432,8 @@ impl Posterior {
         Ok(all.into_iter().map(|own| (own.mean, own.variance)).collect())
     }
 
-    /// Means of the latent functions given every draw of a sampled posterior, in the order of the draws, B×L each; one of a posterior
-    /// that was not sampled.
+    /// Returns the means of the latent functions given every draw of a sampled posterior, in the
+    /// order of the draws, B×L each; one of a posterior that was not sampled.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] if the number of columns differs.
@@ -431,8 +443,8 @@ impl Posterior {
         Ok(all)
     }
 
-    /// Joint samples of the latent functions: one B×L matrix per sample. Where the posterior was
-    /// sampled each is of one of its draws; of a deep model all layers are drawn.
+    /// Draws joint samples of the latent functions: one B×L matrix per sample. Where the posterior
+    /// was sampled each is of one of its draws; of a deep model all layers are drawn.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] if the number of columns differs,
@@ -446,7 +458,7 @@ impl Posterior {
         Ok(self.sample_with(x, samples, rng)?.into_iter().map(|(f, _)| f).collect())
     }
 
-    /// The same with the likelihood of observations given each.
+    /// Draws the same with the likelihood of observations given each.
     pub(crate) fn sample_with(
         &self,
         x: MatRef<f64>,

@@ -27,12 +27,12 @@ pub const LIMIT: f64 = 0.1;
 /// φ from which on trainings are held back.
 pub const NEAR: f64 = 0.01;
 
-/// φ, from the prior variances of the rows and the diagonal of G⁻¹.
+/// Returns φ, from the prior variances of the rows and the diagonal of G⁻¹.
 pub(crate) fn rounding(prior: &[f64], inverse: impl Iterator<Item = f64>) -> f64 {
     f64::EPSILON * prior.iter().zip(inverse).map(|(k, g)| k.abs() * g).sum::<f64>()
 }
 
-/// The barrier b and its slope in φ; none where there is no barrier yet.
+/// Returns the barrier b and its slope in φ; none where there is no barrier yet.
 ///
 /// # Errors
 /// [`Error::Imprecise`] from [`LIMIT`] on.
@@ -52,9 +52,9 @@ pub(crate) fn barrier(rounding: f64, matrix: &'static str, size: usize) -> Resul
 /// Signs that φ is estimated with.
 const PROBES: usize = 16;
 
-/// φ from only the factor of G, in O(N²): ε⟨‖L⁻¹D^{½}z‖²⟩ over vectors z of random signs, with D =
-/// diag(k) (Hutchinson 1990). Of one eigenvalue of G that outweighs all others its standard
-/// deviation is √(2/[`PROBES`]), a third; of several less.
+/// Returns φ from only the factor of G, in O(N²): ε⟨‖L⁻¹D^{½}z‖²⟩ over vectors z of random signs,
+/// with D = diag(k) (Hutchinson 1990). Of one eigenvalue of G that outweighs all others its
+/// standard deviation is √(2/[`PROBES`]), a third; of several less.
 pub(crate) fn estimate(factor: &Cholesky, prior: &[f64]) -> f64 {
     let mut rng = crate::rng::stream(0, "signs");
     let mut z = Mat::from_fn(prior.len(), PROBES, |i, _| {

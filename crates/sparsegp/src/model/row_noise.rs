@@ -6,7 +6,7 @@
 use crate::data::{InMemory, Source};
 use std::f64::consts::TAU;
 
-/// The rows whose weight is not 0.
+/// Returns the rows whose weight is not 0.
 pub(crate) fn weighty(rows: InMemory) -> InMemory {
     if rows.weights.iter().all(|w| *w != 0.0) {
         return rows;
@@ -25,7 +25,7 @@ pub(crate) enum RowNoise {
 }
 
 impl RowNoise {
-    /// Of rows under a Gaussian noise of this variance.
+    /// Creates the noise of rows under a Gaussian noise of this variance.
     pub(crate) fn new(variance: f64, rows: &InMemory) -> Self {
         if rows.is_plain() {
             return Self::Common(variance);
@@ -35,7 +35,7 @@ impl RowNoise {
         Self::Rows((0..rows.x.nrows()).map(|i| (variance + known(i), weight(i))).collect())
     }
 
-    /// s/w of a row.
+    /// Returns s/w of a row.
     pub(crate) fn of(&self, row: usize) -> f64 {
         match self {
             Self::Common(variance) => *variance,
@@ -43,12 +43,13 @@ impl RowNoise {
         }
     }
 
-    /// Log of the factors beside the Gaussian densities of one target column, and its slope in σ².
+    /// Returns the log of the factors beside the Gaussian densities of one target column, and its
+    /// slope in σ².
     pub(crate) fn factors(&self) -> (f64, f64) {
         self.factors_where(|_| true)
     }
 
-    /// [`RowNoise::factors`] of some rows only.
+    /// Returns [`RowNoise::factors`] of some rows only.
     pub(crate) fn factors_where(&self, counts: impl Fn(usize) -> bool) -> (f64, f64) {
         let Self::Rows(rows) = self else { return (0.0, 0.0) };
         let rows = || rows.iter().enumerate().filter(|(i, _)| counts(*i)).map(|(_, row)| row);
@@ -57,7 +58,7 @@ impl RowNoise {
         (rows().map(value).sum(), rows().map(slope).sum())
     }
 
-    /// ∂F/∂σ² from the slopes on the diagonal.
+    /// Returns ∂F/∂σ² from the slopes on the diagonal.
     pub(crate) fn pull(&self, diagonal: impl Iterator<Item = f64>) -> f64 {
         match self {
             Self::Common(_) => diagonal.sum(),
@@ -65,7 +66,7 @@ impl RowNoise {
         }
     }
 
-    /// What the posterior must know of the rows beside σ².
+    /// Returns what the posterior must know of the rows beside σ².
     pub(crate) fn of_rows(&self) -> Vec<f64> {
         match self {
             Self::Common(_) => Vec::new(),

@@ -36,8 +36,9 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// A number with P(Y ≤ y) = `share` (of whole numbers a random one between P(Y < y) and that). `weight` is 1 over the
-    /// rows that say the same of the function: with the powers of dependent ratios the mean stays at most 1 (Hölder).
+    /// Creates a number with P(Y ≤ y) = `share` (of whole numbers a random one between P(Y < y) and
+    /// that). `weight` is 1 over the rows that say the same of the function: with the powers of
+    /// dependent ratios the mean stays at most 1 (Hölder).
     pub fn number(share: f64, weight: f64) -> Self {
         let z = crate::metrics::standard_normal_quantile(share.clamp(1e-15, 1.0 - 1e-15));
         let wider = |s: f64| -s.ln() + 0.5 * z * z * (1.0 - 1.0 / (s * s));
@@ -47,7 +48,8 @@ impl Seen {
         Self::new(logs, f64::from(u8::from(inside)), 0.95, weight)
     }
 
-    /// A label to which the model gives a probability, which it expects to be `expected`, among so many.
+    /// Creates a label to which the model gives a probability, which it expects to be `expected`,
+    /// among so many.
     pub fn label(probability: f64, expected: f64, classes: usize, weight: f64) -> Self {
         let chance = |part: f64| {
             let log = (1.0 - part + part / (classes as f64 * probability.max(1e-300))).ln();

@@ -59,7 +59,7 @@ impl Drift {
     }
 }
 
-/// P(T > t) of Student's t with `df` degrees of freedom.
+/// Returns P(T > t) of Student's t with `df` degrees of freedom.
 fn above(t: f64, df: f64) -> f64 {
     let tail = 0.5 * statrs::function::beta::beta_reg(0.5 * df, 0.5, df / (df + t * t));
     if t > 0.0 { tail } else { 1.0 - tail }

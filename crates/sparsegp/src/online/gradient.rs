@@ -47,14 +47,15 @@ fn add(to: &mut Mat<f64>, a: MatRef<f64>, b: MatRef<f64>, factor: f64) {
     gemm(to.as_mut(), Accum::Add, a, b, factor, Par::Seq);
 }
 
-/// L⁻ᵀa.
+/// Returns L⁻ᵀa.
 fn back(prior: &Prior, a: MatRef<f64>) -> Mat<f64> {
     let mut out = a.to_owned();
     solve_lower_transpose(prior.factor.l.as_ref(), out.as_mut(), Par::Seq);
     out
 }
 
-/// Of one latent function, given ∂E/∂μ and ∂E/∂v of the rows with W = L⁻¹K_bf.
+/// Computes the adjoints of one latent function, given ∂E/∂μ and ∂E/∂v of the rows with W =
+/// L⁻¹K_bf.
 fn adjoints(
     prior: &Prior,
     q: &Moments,
@@ -162,7 +163,8 @@ fn pull(
 }
 
 impl Update<'_> {
-    /// Cotangents of the covariances and of q at any whitened q, of every latent function.
+    /// Returns the cotangents of the covariances and of q at any whitened q, of every latent
+    /// function.
     ///
     /// # Errors
     /// [`crate::Error::NotPositiveDefinite`] if a covariance of q is singular.
@@ -175,8 +177,8 @@ impl Update<'_> {
         (0..q.len()).map(of).collect()
     }
 
-    /// Slopes of the bound at any whitened q, with N(m, S) of the values held. At the q of converged sites they are those
-    /// of the maximised bound.
+    /// Returns the slopes of the bound at any whitened q, with N(m, S) of the values held. At the q
+    /// of converged sites they are those of the maximised bound.
     ///
     /// # Errors
     /// [`crate::Error::NotPositiveDefinite`] if a covariance of q is singular.

@@ -35,7 +35,7 @@ impl Moments {
         Ok(Self { mean: column(white.as_ref(), 0).to_vec(), covariance: s, log_det })
     }
 
-    /// KL(q(v) ‖ N(0, I)) = KL(q(b) ‖ p(b)).
+    /// Returns KL(q(v) ‖ N(0, I)) = KL(q(b) ‖ p(b)).
     pub fn kl(&self) -> f64 {
         let m = self.mean.len();
         let trace: f64 = (0..m).map(|i| self.covariance[(i, i)]).sum();
@@ -43,7 +43,8 @@ impl Moments {
         0.5 * (trace + square - m as f64 - self.log_det)
     }
 
-    /// Means and variances of f at rows with W = L⁻¹K_bf (M×B) and prior variances `diag` (B numbers).
+    /// Returns the means and variances of f at rows with W = L⁻¹K_bf (M×B) and prior variances
+    /// `diag` (B numbers).
     pub fn marginals(&self, w: MatRef<f64>, diag: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let means = times(w.transpose(), &self.mean);
         let mut sw = Mat::zeros(w.nrows(), w.ncols());
@@ -57,14 +58,14 @@ impl Moments {
         (means, (0..w.ncols()).map(variance).collect())
     }
 
-    /// Mean and covariance of the values themselves, b = Lv.
+    /// Returns the mean and covariance of the values themselves, b = Lv.
     pub fn of_values(&self, factor: &Cholesky) -> (Vec<f64>, Mat<f64>) {
         let l = factor.l.as_ref();
         let covariance = product(product(l, self.covariance.as_ref()).as_ref(), l.transpose());
         (times(l, &self.mean), covariance)
     }
 
-    /// ⟨A, S + mmᵀ⟩ of a symmetric A.
+    /// Returns ⟨A, S + mmᵀ⟩ of a symmetric A.
     pub(super) fn second(&self, a: MatRef<f64>) -> f64 {
         dot(a, self.covariance.as_ref()) + sum_of_products(&times(a, &self.mean), &self.mean)
     }

@@ -120,7 +120,7 @@ impl Prior {
         Ok(Self { factor, old })
     }
 
-    /// W = L⁻¹K_bf (M×B) and the prior variances (B numbers) of rows `x` (B×D).
+    /// Returns W = L⁻¹K_bf (M×B) and the prior variances (B numbers) of rows `x` (B×D).
     pub fn rows(
         &self,
         kernel: &dyn Kernel,
@@ -135,7 +135,7 @@ impl Prior {
         (w, diag)
     }
 
-    /// q(b) given the sites λ, β of rows with W (M×B).
+    /// Returns q(b) given the sites λ, β of rows with W (M×B).
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] if negative precisions leave no Gaussian.
@@ -169,17 +169,18 @@ impl Prior {
         })
     }
 
-    /// What old rows said, on the scale of L⁻¹b: WΛWᵀ (M×M) and Wh (M numbers). None before the first batch.
+    /// Returns what old rows said, on the scale of L⁻¹b: WΛWᵀ (M×M) and Wh (M numbers). None before
+    /// the first batch.
     pub fn said(&self) -> Option<(MatRef<'_, f64>, &[f64])> {
         self.old.as_ref().map(|old| (old.gram.as_ref(), old.shift.as_slice()))
     }
 
-    /// What removing or moving points costs of what old rows said: ½ tr Λ(K_aa − Q_aa).
+    /// Returns what removing or moving points costs of what old rows said: ½ tr Λ(K_aa − Q_aa).
     pub fn lost(&self) -> f64 {
         self.old.as_ref().map_or(0.0, |old| 0.5 * old.unexplained)
     }
 
-    /// The site of old and new rows together, at the new points `z`.
+    /// Returns the site of old and new rows together, at the new points `z`.
     pub fn site(
         &self,
         z: MatRef<f64>,

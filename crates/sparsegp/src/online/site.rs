@@ -93,8 +93,8 @@ impl Site {
         Ok(())
     }
 
-    /// The same site of values that are counted from another prior mean, `shift` above the one that they are counted
-    /// from (M numbers, of the values themselves).
+    /// Returns the same site of values that are counted from another prior mean, `shift` above the
+    /// one that they are counted from (M numbers, of the values themselves).
     #[must_use]
     pub fn recentred(&self, shift: &[f64]) -> Self {
         let shift = match &self.root {
@@ -112,7 +112,8 @@ impl Site {
         Self { linear, constant, ..self.clone() }
     }
 
-    /// The site of the values themselves, without a root: for readers. Of close points this loses digits.
+    /// Returns the site of the values themselves, without a root: for readers. Of close points this
+    /// loses digits.
     #[must_use]
     pub fn of_values(&self) -> Self {
         let Some(root) = &self.root else { return self.clone() };
@@ -125,19 +126,19 @@ impl Site {
     }
 }
 
-/// How many threads M×B work is worth.
+/// Returns how many threads M×B work is worth.
 pub(super) fn threads(rows: usize, columns: usize) -> Par {
     if rows * columns >= 1 << 16 { Par::rayon(0) } else { Par::Seq }
 }
 
-/// A matrix times a vector.
+/// Returns a matrix times a vector.
 pub(super) fn times(a: MatRef<f64>, v: &[f64]) -> Vec<f64> {
     let column = Mat::from_fn(v.len(), 1, |i, _| v[i]);
     let out = product(a, column.as_ref());
     (0..a.nrows()).map(|i| out[(i, 0)]).collect()
 }
 
-/// a diag(weights).
+/// Returns a diag(weights).
 pub(super) fn weigh_columns(a: MatRef<f64>, weights: &[f64]) -> Mat<f64> {
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)] * weights[j])
 }

@@ -53,7 +53,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Their sum: about log p(new rows | old rows).
+    /// Returns their sum: about log p(new rows | old rows).
     pub fn total(&self) -> f64 {
         self.expected - self.kl + self.old
     }
@@ -213,27 +213,27 @@ impl<'a> Update<'a> {
         (0..self.priors.len()).map(of).collect()
     }
 
-    /// The likelihood with its local variables, where the bound is that of them.
+    /// Returns the likelihood with its local variables, where the bound is that of them.
     fn augmented(&self) -> Option<&'a dyn Augmented> {
         self.likelihood.augmented().filter(|_| self.local)
     }
 
-    /// The kernel of a latent function.
+    /// Returns the kernel of a latent function.
     pub(super) fn kernel(&self, l: usize) -> &dyn Kernel {
         &**of_latent(self.kernels, l)
     }
 
-    /// q of every latent function, given the sites.
+    /// Returns q of every latent function, given the sites.
     pub fn moments(&self) -> Vec<Moments> {
         self.posteriors.iter().map(|p| p.q.clone()).collect()
     }
 
-    /// What every latent function has of prior and old rows.
+    /// Returns what every latent function has of prior and old rows.
     pub fn priors(&self) -> &[Prior] {
         &self.priors
     }
 
-    /// The likelihood's expectations with slopes under any q.
+    /// Returns the likelihood's expectations with slopes under any q.
     pub(super) fn expect(&self, q: &[Moments]) -> Expected {
         let (latents, n) = (q.len(), self.batch.y.len());
         let marginals: Vec<_> = (0..latents)
@@ -274,7 +274,7 @@ impl<'a> Update<'a> {
         out
     }
 
-    /// The bound at any q, whitened.
+    /// Returns the bound at any q, whitened.
     pub fn bound_at(&self, q: &[Moments]) -> Bound {
         self.bound_with(q.iter(), &self.expect(q))
     }
@@ -288,7 +288,7 @@ impl<'a> Update<'a> {
         Bound { expected: expected.total, kl: q.map(Moments::kl).sum(), old }
     }
 
-    /// The bound at the q of the sites.
+    /// Returns the bound at the q of the sites.
     pub fn bound(&self) -> Bound {
         self.bound_with(self.posteriors.iter().map(|p| &p.q), &self.expected)
     }
@@ -333,7 +333,7 @@ impl<'a> Update<'a> {
         Ok(clipped)
     }
 
-    /// Steps until the bound stands still: one step for Gaussian noise.
+    /// Makes steps until the bound stands still: one step for Gaussian noise.
     ///
     /// # Errors
     /// As for [`Update::step`] where shorter steps do not help.
@@ -379,7 +379,8 @@ impl<'a> Update<'a> {
         Ok(solved)
     }
 
-    /// The sites of old and new rows together, one for each latent function: what is carried on.
+    /// Returns the sites of old and new rows together, one for each latent function: what is
+    /// carried on.
     pub fn sites(&self) -> Vec<Site> {
         let of = |l: usize| {
             let rows = (self.first[l].as_slice(), self.second[l].as_slice());
@@ -389,7 +390,8 @@ impl<'a> Update<'a> {
         (0..self.priors.len()).map(of).collect()
     }
 
-    /// The sites of old rows and of those of the batch that are not to be met again: `again` has a flag for every row.
+    /// Returns the sites of old rows and of those of the batch that are not to be met again:
+    /// `again` has a flag for every row.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] if what is left is not a Gaussian.
@@ -406,7 +408,8 @@ impl<'a> Update<'a> {
         (0..self.priors.len()).map(of).collect()
     }
 
-    /// Means and variances of the latent functions, less their prior means, at other inputs (B×D): B×L each.
+    /// Returns the means and variances of the latent functions, less their prior means, at other
+    /// inputs (B×D): B×L each.
     pub fn predict(&self, x: MatRef<f64>) -> (Mat<f64>, Mat<f64>) {
         let latents = self.priors.len();
         let (mut mean, mut variance) =

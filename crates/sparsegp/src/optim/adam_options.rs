@@ -41,7 +41,7 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// Factor of the learning rate in step `step` = 0, 1, ….
+    /// Returns the factor of the learning rate in step `step` = 0, 1, ….
     pub fn factor(&self, step: usize) -> f64 {
         match *self {
             Schedule::Constant => 1.0,
@@ -56,8 +56,8 @@ impl Schedule {
         }
     }
 
-    /// Factor in step `step`, or in a later one where a time limit will end a fall before its steps do. What has no end by
-    /// its steps has none by time.
+    /// Returns the factor in step `step`, or in a later one where a time limit will end a fall
+    /// before its steps do. What has no end by its steps has none by time.
     pub fn factor_within(&self, step: usize, progress: &Progress) -> f64 {
         match *self {
             Schedule::Cosine { steps, .. } => self.factor(progress.step(step, steps)),
@@ -65,7 +65,7 @@ impl Schedule {
         }
     }
 
-    /// Whether its numbers are in range.
+    /// Returns whether its numbers are in range.
     pub(crate) fn is_valid(&self) -> bool {
         let positive = |v: f64| v > 0.0 && v.is_finite();
         match *self {

@@ -123,7 +123,7 @@ impl Lbfgs {
         }
     }
 
-    /// Value and gradient at the starting point.
+    /// Returns the value and gradient at the starting point.
     fn start(&self, objective: &mut dyn Objective) -> Result<Known> {
         let mut gradient = vec![0.0; self.state.x.len()];
         match evaluate(objective, &self.state.x, &mut gradient)? {
@@ -139,7 +139,8 @@ impl Lbfgs {
         (largest <= tolerance).then_some(Reason::Gradient { largest, tolerance })
     }
 
-    /// Whether the last iterations together brought next to nothing; the last of them began at `before`.
+    /// Returns a reason if the last iterations together brought next to nothing; the last of them
+    /// began at `before`.
     fn slow_reason(&mut self, before: f64, value: f64, terms: Option<f64>) -> Option<Reason> {
         let Plateau { window, tolerance } = self.options.plateau?;
         let recent = &mut self.state.recent;
@@ -276,7 +277,7 @@ impl Lbfgs {
 }
 
 impl State {
-    /// Nothing is left that a reset could clear.
+    /// Returns whether nothing is left that a reset could clear.
     fn is_fresh(&self) -> bool {
         self.pairs.is_empty() && self.last_move.is_none()
     }
@@ -334,8 +335,8 @@ impl Optimiser for Lbfgs {
     }
 }
 
-/// −H∇f by the two-loop recursion, Alg. 7.4 with (7.20) for the initial matrix; none without
-/// memory, or if the result is of no use as a direction of descent.
+/// Returns −H∇f by the two-loop recursion, Alg. 7.4 with (7.20) for the initial matrix; none
+/// without memory, or if the result is of no use as a direction of descent.
 fn quasi_newton(pairs: &VecDeque<Pair>, gradient: &[f64]) -> Option<Vec<f64>> {
     let last = pairs.back()?;
     let mut q: Vec<f64> = gradient.iter().map(|slope| -slope).collect();
@@ -357,14 +358,15 @@ fn quasi_newton(pairs: &VecDeque<Pair>, gradient: &[f64]) -> Option<Vec<f64>> {
     (slope < 0.0 && slope.is_finite() && all_finite(&q)).then_some(q)
 }
 
-/// By how much a quasi-Newton step would lower the objective, ½ gᵀHg (the Newton decrement: Boyd & Vandenberghe 2004, §9.5.1,
-/// with L-BFGS's H), which does not depend on the units of the variables.
+/// Returns by how much a quasi-Newton step would lower the objective, ½ gᵀHg (the Newton decrement:
+/// Boyd & Vandenberghe 2004, §9.5.1, with L-BFGS's H), which does not depend on the units of the
+/// variables.
 fn promise(pairs: &VecDeque<Pair>, gradient: &[f64]) -> f64 {
     let step = quasi_newton(pairs, gradient).unwrap_or_else(|| downhill(gradient, None));
     -0.5 * dot(&step, gradient)
 }
 
-/// Steepest descent over the length of the last move, or over min(1, ‖∇f‖).
+/// Returns the steepest descent over the length of the last move, or over min(1, ‖∇f‖).
 fn downhill(gradient: &[f64], last_move: Option<f64>) -> Vec<f64> {
     let size = norm(gradient);
     let length = last_move.filter(|&length| length > 0.0).unwrap_or(size.min(1.0));

@@ -55,13 +55,13 @@ impl LbfgsOptions {
     /// Tolerance of [`LbfgsOptions::fitting`].
     pub const FITTING: f64 = 1e-4;
 
-    /// For fits whose predictions matter rather than the last digits of the optimum: ends where ten
-    /// iterations together bring no more than [`LbfgsOptions::FITTING`].
+    /// Creates options for fits whose predictions matter rather than the last digits of the
+    /// optimum: ends where ten iterations together bring no more than [`LbfgsOptions::FITTING`].
     pub fn fitting() -> Self {
         Self::ending_at(Self::FITTING)
     }
 
-    /// The default with a plateau of this tolerance, and no coarser criterion.
+    /// Creates the default with a plateau of this tolerance, and no coarser criterion.
     pub fn ending_at(tolerance: f64) -> Self {
         let default = Self::default();
         Self {
@@ -71,7 +71,7 @@ impl LbfgsOptions {
         }
     }
 
-    /// The plateau over ten iterations, as many as L-BFGS remembers, with this tolerance.
+    /// Returns the plateau over ten iterations, as many as L-BFGS remembers, with this tolerance.
     pub fn plateau(tolerance: f64) -> Plateau {
         Plateau { window: 10, tolerance }
     }

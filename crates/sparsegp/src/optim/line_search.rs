@@ -86,7 +86,7 @@ const PATIENCE: usize = 5;
 const ENDLESS: f64 = 1e6;
 
 impl Search<'_> {
-    /// The point at `alpha`; none where the objective has no usable value.
+    /// Returns the point at `alpha`; none where the objective has no usable value.
     fn at(&mut self, objective: &mut dyn Objective, alpha: f64) -> Result<Option<Point>> {
         let mut x = self.ray.x.to_vec();
         add_scaled(&mut x, alpha, self.ray.direction);
@@ -119,22 +119,24 @@ impl Search<'_> {
         point.slope.abs() <= -self.wolfe.curvature * self.slope
     }
 
-    /// Approximate Wolfe conditions, for values that differ by rounding only.
+    /// Returns whether the approximate Wolfe conditions hold, for values that differ by rounding
+    /// only.
     fn is_flat_within_noise(&self, point: &Point) -> bool {
         (point.value - self.ray.value).abs() <= VALUE_NOISE * self.ray.value.abs()
             && (2.0 * self.wolfe.decrease - 1.0) * self.slope >= point.slope
             && self.is_flat_enough(point)
     }
 
-    /// Whether the two ends are the same vector in floating point.
+    /// Returns whether the two ends are the same vector in floating point.
     fn is_collapsed(&self, a: f64, b: f64) -> bool {
         let width = (a - b).abs();
         let mut pairs = self.ray.direction.iter().zip(self.ray.x);
         pairs.all(|(d, x)| (width * d).abs() <= f64::EPSILON * x.abs())
     }
 
-    /// Alg. 3.6. `low` fulfils the sufficient decrease and has the lowest value so far (or is none,
-    /// which stands for the start); a step that fulfils both conditions lies between it and `high`.
+    /// Zooms in by Alg. 3.6. `low` fulfils the sufficient decrease and has the lowest value so far
+    /// (or is none, which stands for the start); a step that fulfils both conditions lies between
+    /// it and `high`.
     fn zoom(
         &mut self,
         objective: &mut dyn Objective,
@@ -243,7 +245,7 @@ pub(super) fn search(objective: &mut dyn Objective, ray: &Ray<'_>, wolfe: Wolfe)
     Ok(Found { point, evaluations, endless, wall })
 }
 
-/// Minimiser of the cubic through two values and slopes, equation (3.59).
+/// Returns the minimiser of the cubic through two values and slopes, equation (3.59).
 fn cubic(a: End, b: End) -> Option<f64> {
     let ((fa, ga), (fb, gb)) = (a.finite?, b.finite?);
     let d1 = ga + gb - 3.0 * (fa - fb) / (a.alpha - b.alpha);
@@ -256,8 +258,8 @@ fn cubic(a: End, b: End) -> Option<f64> {
     minimiser.is_finite().then_some(minimiser)
 }
 
-/// A trial step inside a bracket: the cubic's minimiser, at least a tenth of the width away from
-/// both ends; the middle if there is none. As long as only the start has a value, a quarter.
+/// Returns a trial step inside a bracket: the cubic's minimiser, at least a tenth of the width away
+/// from both ends; the middle if there is none. As long as only the start has a value, a quarter.
 fn between(low: End, high: End) -> f64 {
     let width = high.alpha - low.alpha;
     let fraction = match (high.finite, cubic(low, high)) {
@@ -268,8 +270,8 @@ fn between(low: End, high: End) -> f64 {
     low.alpha + fraction * width
 }
 
-/// A longer trial step: the cubic's minimiser, two to ten times as far; ten times where the slope
-/// has hardly changed, because then the values tell rounding errors rather than curvature.
+/// Returns a longer trial step: the cubic's minimiser, two to ten times as far; ten times where the
+/// slope has hardly changed, because then the values tell rounding errors rather than curvature.
 fn beyond(previous: End, current: End) -> f64 {
     let (least, most) = (2.0 * current.alpha, 10.0 * current.alpha);
     if let (Some((_, before)), Some((_, now))) = (previous.finite, current.finite)

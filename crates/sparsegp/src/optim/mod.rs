@@ -31,16 +31,18 @@ use vector::{first_wrong, max_norm};
 
 /// A differentiable function to minimise.
 pub trait Objective {
-    /// Number of free parameters.
+    /// Returns the number of free parameters.
     fn dim(&self) -> usize;
-    /// Value at `x`; writes the gradient. Both arguments have length [`Objective::dim`].
+    /// Returns the value at `x`; writes the gradient. Both arguments have length
+    /// [`Objective::dim`].
     ///
     /// # Errors
     /// An error for which [`crate::Error::is_recoverable`] holds means "no value here, try nearer";
     /// any other stops the optimisation.
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64>;
-    /// Number of terms that the value is a sum of, if that is known: log densities of so many targets. It is the scale of
-    /// what counts as small then, since it does not depend on the units of the targets, as the value does.
+    /// Returns the number of terms that the value is a sum of, if that is known: log densities of
+    /// so many targets. It is the scale of what counts as small then, since it does not depend on
+    /// the units of the targets, as the value does.
     fn terms(&self) -> Option<f64> {
         None
     }
@@ -56,21 +58,21 @@ pub trait Optimiser: Send {
     /// where there is nothing to fall back to; [`Error::Shape`] or [`Error::Invalid`] if starting
     /// point or options do not fit. The state is as before the call.
     fn step(&mut self, objective: &mut dyn Objective) -> Result<Step>;
-    /// The current point. For [`Adam`] it is the point that the next step evaluates.
+    /// Returns the current point. For [`Adam`] it is the point that the next step evaluates.
     fn x(&self) -> &[f64];
-    /// The last accepted value; none before the first step. For [`Adam`] it belongs to the point
-    /// that the last step left.
+    /// Returns the last accepted value; none before the first step. For [`Adam`] it belongs to the
+    /// point that the last step left.
     fn value(&self) -> Option<f64>;
-    /// The gradient that goes with [`Optimiser::value`].
+    /// Returns the gradient that goes with [`Optimiser::value`].
     fn gradient(&self) -> Option<&[f64]>;
-    /// The point with the lowest value so far, and that value. If the objective is noisy, so is the
-    /// comparison.
+    /// Returns the point with the lowest value so far, and that value. If the objective is noisy,
+    /// so is the comparison.
     fn best(&self) -> Option<(&[f64], f64)>;
-    /// Iterations done.
+    /// Returns the number of iterations done.
     fn iterations(&self) -> usize;
-    /// Evaluations of the objective, failed ones included.
+    /// Returns the number of evaluations of the objective, failed ones included.
     fn evaluations(&self) -> usize;
-    /// Whether and why the optimiser has come to an end.
+    /// Returns whether and why the optimiser has come to an end.
     fn status(&self) -> &Status;
     /// Continues from the current point as from a new start, for instance after the objective
     /// itself has changed. Forgets values, the best point and what was learnt of the curvature;

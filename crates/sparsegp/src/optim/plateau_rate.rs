@@ -23,14 +23,14 @@ pub struct FallingRate {
 }
 
 impl PlateauRate {
-    /// From this rate on.
+    /// Starts from this rate.
     pub fn start(&self, rate: f64) -> FallingRate {
         FallingRate { rate, best: None, waited: 0 }
     }
 }
 
 impl FallingRate {
-    /// The rate now.
+    /// Returns the rate now.
     pub fn rate(&self) -> f64 {
         self.rate
     }

@@ -30,7 +30,7 @@ pub enum Status {
 }
 
 impl Status {
-    /// Whether further steps are pointless.
+    /// Returns whether further steps are pointless.
     pub fn is_final(&self) -> bool {
         *self != Status::Running
     }

@@ -37,31 +37,32 @@ fn fold(
     dispatch(Loop(a, b, add)).into_iter().fold(0.0, join)
 }
 
-/// Index of the first component that is not right.
+/// Returns the index of the first component that is not right.
 pub(super) fn first_wrong(a: &[f64], right: impl Fn(f64) -> bool) -> Option<usize> {
     let all = |block: &[f64]| block.iter().fold(true, |so_far, v| so_far & right(*v));
     let from = BLOCK * a.chunks(BLOCK).position(|block| !all(block))?;
     a[from..].iter().position(|v| !right(*v)).map(|at| from + at)
 }
 
-/// aᵀb.
+/// Returns aᵀb.
 pub(super) fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-/// Largest absolute component; 0 for an empty vector, infinite or NaN if a component is.
+/// Returns the largest absolute component; 0 for an empty vector, infinite or NaN if a component
+/// is.
 pub(super) fn max_norm(a: &[f64]) -> f64 {
     // `f64::max` forgets a NaN; this keeps it
     let larger = |a: f64, b: f64| if a > b || a.is_nan() { a } else { b };
     fold(a, a, |largest, value, _| larger(value.abs(), largest), |a, b| larger(b, a))
 }
 
-/// Euclidean norm, scaled so that squares neither overflow nor underflow.
+/// Returns the Euclidean norm, scaled so that squares neither overflow nor underflow.
 pub(super) fn norm(a: &[f64]) -> f64 {
     scaled_norm(a, a, |a, _| a)
 }
 
-/// The norm of `of(aᵢ, bᵢ)`.
+/// Returns the norm of `of(aᵢ, bᵢ)`.
 fn scaled_norm(a: &[f64], b: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 {
     let largest = fold(a, b, |largest, a, b| of(a, b).abs().max(largest), f64::max);
     if largest == 0.0 || !largest.is_finite() {
@@ -75,24 +76,24 @@ fn scaled_norm(a: &[f64], b: &[f64], of: impl Fn(f64, f64) -> f64) -> f64 {
     scale * fold(a, b, |sum, a, b| sum + square(a, b), |sum, part| sum + part).sqrt()
 }
 
-/// ‖a − b‖, scaled like [`norm`] and without a copy.
+/// Returns ‖a − b‖, scaled like [`norm`] and without a copy.
 pub(super) fn distance(a: &[f64], b: &[f64]) -> f64 {
     scaled_norm(a, b, |a, b| a - b)
 }
 
-/// a − b.
+/// Returns a − b.
 pub(super) fn difference(a: &[f64], b: &[f64]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a - b).collect()
 }
 
-/// y ← y + αx.
+/// Sets y ← y + αx.
 pub(super) fn add_scaled(y: &mut [f64], alpha: f64, x: &[f64]) {
     for (y, x) in y.iter_mut().zip(x) {
         *y += alpha * x;
     }
 }
 
-/// Whether every component is finite.
+/// Returns whether every component is finite.
 pub(super) fn all_finite(a: &[f64]) -> bool {
     first_wrong(a, f64::is_finite).is_none()
 }

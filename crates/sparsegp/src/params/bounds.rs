@@ -24,7 +24,7 @@ const AT: f64 = 1e-3;
 const OFF: f64 = 0.5 * AT;
 
 impl Bounds {
-    /// Whether there are any.
+    /// Returns whether there are any.
     pub fn any(self) -> bool {
         self.min.is_some() || self.max.is_some()
     }
@@ -38,7 +38,8 @@ impl Bounds {
         }
     }
 
-    /// The transform of the values within these bounds, where `natural` is that without them.
+    /// Returns the transform of the values within these bounds, where `natural` is that without
+    /// them.
     ///
     /// # Errors
     /// A sentence for bounds in the wrong order or outside of the natural range.
@@ -69,7 +70,7 @@ impl Bounds {
         })
     }
 
-    /// The way of measuring within these bounds.
+    /// Returns the way of measuring within these bounds.
     pub(crate) fn ruler(self, natural: Transform) -> Ruler {
         let base = natural.positive_above();
         let of = |bound: f64| base.map_or(bound, |base| (bound - base).ln());
@@ -96,27 +97,28 @@ pub(crate) struct Ruler {
 }
 
 impl Ruler {
-    /// A value as it is measured.
+    /// Returns a value as it is measured.
     pub fn measure(self, value: f64) -> f64 {
         self.base.map_or(value, |base| (value - base).ln())
     }
 
-    /// The value of a measure.
+    /// Returns the value of a measure.
     pub fn value(self, measure: f64) -> f64 {
         self.base.map_or(measure, |base| base + measure.exp())
     }
 
-    /// ∂ value / ∂ measure, as a function of the measure.
+    /// Returns ∂ value / ∂ measure, as a function of the measure.
     pub fn slope(self, measure: f64) -> f64 {
         if self.base.is_some() { measure.exp() } else { 1.0 }
     }
 
-    /// How much larger the value of a measure is than that of a measure which is less by `by`.
+    /// Returns how much larger the value of a measure is than that of a measure which is less by
+    /// `by`.
     pub fn rise(self, measure: f64, by: f64) -> f64 {
         self.slope(measure) * if self.base.is_some() { -(-by).exp_m1() } else { by }
     }
 
-    /// The middle of the interval; with one end the measure of this value, or one from it.
+    /// Returns the middle of the interval; with one end the measure of this value, or one from it.
     pub fn middle(self, value: f64) -> f64 {
         let measure = self.measure(value);
         match (self.low, self.high) {
@@ -127,17 +129,18 @@ impl Ruler {
         }
     }
 
-    /// Whether a measure is at a bound with the other measure.
+    /// Returns whether a measure is at a bound with the other measure.
     pub(super) fn is_at(self, measure: f64, bound: f64) -> bool {
         (measure - bound).abs() <= AT * self.length().unwrap_or(1.0)
     }
 
-    /// Length of the interval; none if it has one end.
+    /// Returns the length of the interval; none if it has one end.
     pub fn length(self) -> Option<f64> {
         Some(self.high? - self.low?)
     }
 
-    /// The measure moved to `share` of the interval inside; of an interval with one end to that distance.
+    /// Returns the measure moved to `share` of the interval inside; of an interval with one end to
+    /// that distance.
     fn clip(self, measure: f64, share: f64, most: f64) -> f64 {
         let margin = self.length().map_or(most, |length| (share * length).min(most));
         let low = self.low.map_or(f64::NEG_INFINITY, |low| low + margin);
@@ -145,22 +148,24 @@ impl Ruler {
         measure.max(low).min(high)
     }
 
-    /// The measure nearest to this one that does not count as at a bound for an optimiser, whose gradient vanishes there.
+    /// Returns the measure nearest to this one that does not count as at a bound for an optimiser,
+    /// whose gradient vanishes there.
     pub fn off_bounds(self, measure: f64) -> f64 {
         self.clip(measure, OFF, OFF)
     }
 
-    /// The value nearest to this one that is within the bounds and from which an optimiser can still move.
+    /// Returns the value nearest to this one that is within the bounds and from which an optimiser
+    /// can still move.
     pub fn nearest(self, value: f64) -> f64 {
         self.value(self.off_bounds(self.measure_or_lowest(value)))
     }
 
-    /// The value nearest to this one from which training starts.
+    /// Returns the value nearest to this one from which training starts.
     pub(super) fn start(self, value: f64) -> f64 {
         self.value(self.clip(self.measure_or_lowest(value), MARGIN, LARGEST_MARGIN))
     }
 
-    /// Values below the natural range are as low as can be.
+    /// Returns the measure of a value; values below the natural range are as low as can be.
     fn measure_or_lowest(self, value: f64) -> f64 {
         let measure = self.measure(value);
         if measure.is_nan() && !value.is_nan() { f64::NEG_INFINITY } else { measure }

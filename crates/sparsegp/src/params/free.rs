@@ -2,7 +2,7 @@
 
 use super::{Transform, Visitor, VisitorMut};
 
-/// Free numbers of the parameters that are not frozen, in order.
+/// Returns the free numbers of the parameters that are not frozen, in order.
 pub fn free_values<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> Vec<f64> {
     let mut free = Vec::new();
     visit(&mut |_, p| {
@@ -13,7 +13,7 @@ pub fn free_values<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> Vec<f64> {
     free
 }
 
-/// How many free numbers there are.
+/// Returns how many free numbers there are.
 pub fn free_count<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> usize {
     let mut count = 0;
     visit(&mut |_, p| count += if p.frozen { 0 } else { p.free_len() });
@@ -43,8 +43,8 @@ pub fn set_free_values<'a>(visit: impl FnOnce(VisitorMut<'a, '_>), free: &[f64])
     debug_assert!(rest.is_empty());
 }
 
-/// Gradient with respect to the free numbers of the parameters that are not frozen, from the
-/// gradient with respect to every constrained value (same order), into `free`.
+/// Writes the gradient with respect to the free numbers of the parameters that are not frozen, from
+/// the gradient with respect to every constrained value (same order), into `free`.
 pub fn free_gradient<'a>(
     visit: impl FnOnce(Visitor<'a, '_>),
     constrained: &[f64],

@@ -80,7 +80,7 @@ pub struct Param {
 }
 
 impl Param {
-    /// A positive scalar (softplus transform).
+    /// Creates a positive scalar (softplus transform).
     pub fn positive(value: f64) -> Self {
         Self::with(vec![value], Shape::Scalar, Transform::POSITIVE)
     }
@@ -90,13 +90,13 @@ impl Param {
         Self::with(vec![value], Shape::Scalar, Transform::Identity)
     }
 
-    /// A list of positive numbers (softplus transform).
+    /// Creates a list of positive numbers (softplus transform).
     pub fn positive_vector(value: Vec<f64>) -> Self {
         let shape = Shape::Vector(value.len());
         Self::with(value, shape, Transform::POSITIVE)
     }
 
-    /// A parameter with every part given. `value` holds matrices column by column.
+    /// Creates a parameter with every part given. `value` holds matrices column by column.
     pub fn with(value: Vec<f64>, shape: Shape, transform: Transform) -> Self {
         let (natural, bounds) = (transform, Bounds::default());
         let (prior, assumed, frozen, given) = (None, false, false, false);
@@ -125,7 +125,7 @@ impl Param {
         self
     }
 
-    /// What its numbers are.
+    /// Returns what its numbers are.
     pub fn role(&self) -> Role {
         self.role
     }
@@ -145,47 +145,47 @@ impl Param {
         MatRef::from_column_major_slice(&self.value, rows, columns)
     }
 
-    /// Constrained values; a matrix column by column.
+    /// Returns the constrained values; a matrix column by column.
     pub fn value(&self) -> &[f64] {
         &self.value
     }
 
-    /// The same, to change them within the transform's range.
+    /// Returns the same, to change them within the transform's range.
     pub(crate) fn value_mut(&mut self) -> &mut [f64] {
         &mut self.value
     }
 
-    /// The value of a scalar (the first of several).
+    /// Returns the value of a scalar (the first of several).
     pub fn scalar(&self) -> f64 {
         self.value[0]
     }
 
-    /// Number of numbers.
+    /// Returns the number of numbers.
     pub fn len(&self) -> usize {
         self.value.len()
     }
 
-    /// Whether there are no numbers.
+    /// Returns whether there are no numbers.
     pub fn is_empty(&self) -> bool {
         self.value.is_empty()
     }
 
-    /// The shape.
+    /// Returns the shape.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The transform between constrained and free values.
+    /// Returns the transform between constrained and free values.
     pub fn transform(&self) -> Transform {
         self.transform
     }
 
-    /// The transform that there would be without bounds.
+    /// Returns the transform that there would be without bounds.
     pub fn natural(&self) -> Transform {
         self.natural
     }
 
-    /// The bounds that were given, for every value the same.
+    /// Returns the bounds that were given, for every value the same.
     pub fn bounds(&self) -> Bounds {
         self.bounds
     }
@@ -205,13 +205,13 @@ impl Param {
         Ok(())
     }
 
-    /// How values within the bounds are measured; none without bounds.
+    /// Returns how values within the bounds are measured; none without bounds.
     pub(crate) fn ruler(&self) -> Option<Ruler> {
         self.bounds.any().then(|| self.bounds.ruler(self.natural))
     }
 
-    /// A starting value as it can be: near a bound that it is beyond (or at). One outside of the natural range of
-    /// a parameter without bounds becomes that whose free number is 0.
+    /// Returns a starting value as it can be: near a bound that it is beyond (or at). One outside
+    /// of the natural range of a parameter without bounds becomes that whose free number is 0.
     fn inside(&self, value: f64) -> f64 {
         let near = self.ruler().map_or(value, |ruler| ruler.start(value));
         if self.transform.contains(near) { near } else { self.transform.to_constrained(0.0) }
@@ -227,8 +227,9 @@ impl Param {
         debug_assert!(set.is_ok());
     }
 
-    /// The values that are at a bound: their places, and the bound by its name and number. At it is what lies within a
-    /// thousandth of the interval's length, of logarithms where the parameter is positive.
+    /// Returns the values that are at a bound: their places, and the bound by its name and number.
+    /// At it is what lies within a thousandth of the interval's length, of logarithms where the
+    /// parameter is positive.
     pub fn at_bounds(&self) -> Vec<(usize, &'static str, f64)> {
         let Some(ruler) = self.ruler() else { return Vec::new() };
         let ends = [("min", self.bounds.min), ("max", self.bounds.max)];
@@ -270,8 +271,8 @@ impl Param {
         Ok(())
     }
 
-    /// JSON: plain numbers, or an object with `value`, `min`, `max`, `prior`, `frozen`, `transform` where these
-    /// differ from what `default_transform` and a fresh parameter have.
+    /// Returns JSON: plain numbers, or an object with `value`, `min`, `max`, `prior`, `frozen`,
+    /// `transform` where these differ from what `default_transform` and a fresh parameter have.
     pub fn to_json(&self, default_transform: Transform) -> Value {
         let value = match self.shape {
             Shape::Scalar => json!(self.value[0]),
@@ -403,21 +404,21 @@ pub type Visitor<'a, 'v> = &'v mut (dyn FnMut(&dyn Display, &'a Param) + 'v);
 /// The same, to change them.
 pub type VisitorMut<'a, 'v> = &'v mut (dyn FnMut(&dyn Display, &'a mut Param) + 'v);
 
-/// What a component shows its visitor.
+/// Returns what a component shows its visitor.
 pub fn listed<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> Vec<Named<'a>> {
     let mut all = Vec::new();
     visit(&mut |path, param| all.push((path.to_string(), param)));
     all
 }
 
-/// The same, to change them.
+/// Returns the same, to change them.
 pub fn listed_mut<'a>(visit: impl FnOnce(VisitorMut<'a, '_>)) -> Vec<NamedMut<'a>> {
     let mut all = Vec::new();
     visit(&mut |path, param| all.push((path.to_string(), param)));
     all
 }
 
-/// How many numbers a component shows its visitor.
+/// Returns how many numbers a component shows its visitor.
 pub fn count<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> usize {
     let mut count = 0;
     visit(&mut |_, param| count += param.len());
@@ -433,7 +434,7 @@ pub fn prefixed<'a>(
     visit(&mut |path, param| visitor(&format_args!("{prefix}.{path}"), param));
 }
 
-/// The same, to change them.
+/// Shows the same, to change them.
 pub fn prefixed_mut<'a>(
     prefix: &dyn Display,
     visitor: VisitorMut<'a, '_>,

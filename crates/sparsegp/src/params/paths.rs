@@ -3,7 +3,7 @@
 use super::Named;
 use crate::error::{Error, nearest};
 
-/// The error for a path that does not exist, with the nearest that do.
+/// Returns the error for a path that does not exist, with the nearest that do.
 pub fn unknown(path: &str, existing: &[Named<'_>]) -> Error {
     let names = || existing.iter().map(|(p, _)| p.as_str());
     // what others call it
@@ -12,8 +12,8 @@ pub fn unknown(path: &str, existing: &[Named<'_>]) -> Error {
     Error::UnknownParameter { path: path.to_owned(), nearest }
 }
 
-/// Whether `path` is `pattern` itself or lies in the group that `pattern` names
-/// (`kernel` names `kernel.variance` and `kernel.kernels[0].variance`).
+/// Returns whether `path` is `pattern` itself or lies in the group that `pattern` names (`kernel`
+/// names `kernel.variance` and `kernel.kernels[0].variance`).
 pub fn in_group(path: &str, pattern: &str) -> bool {
     path.strip_prefix(pattern)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || rest.starts_with('['))

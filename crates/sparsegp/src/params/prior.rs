@@ -139,7 +139,7 @@ impl Param {
     }
 }
 
-/// The log prior density of a parameter; adds its slopes by the values.
+/// Returns the log prior density of a parameter; adds its slopes by the values.
 fn of_param(p: &Param, prior: &Prior, mut slopes: Option<&mut [f64]>) -> f64 {
     let mut total = 0.0;
     let (groups, about) = match prior {
@@ -159,8 +159,8 @@ fn of_param(p: &Param, prior: &Prior, mut slopes: Option<&mut [f64]>) -> f64 {
     total
 }
 
-/// Sum of the log prior densities; adds its gradient with respect to the constrained values (frozen
-/// parameters included in the value: they are part of the posterior density).
+/// Returns the sum of the log prior densities; adds its gradient with respect to the constrained
+/// values (frozen parameters included in the value: they are part of the posterior density).
 pub fn log_prior<'a>(visit: impl FnOnce(Visitor<'a, '_>), gradient: &mut [f64]) -> f64 {
     let (mut total, mut offset) = (0.0, 0);
     visit(&mut |_, p| {
@@ -172,7 +172,7 @@ pub fn log_prior<'a>(visit: impl FnOnce(Visitor<'a, '_>), gradient: &mut [f64]) 
     total
 }
 
-/// The part of [`log_prior`] that nobody asked for.
+/// Returns the part of [`log_prior`] that nobody asked for.
 pub fn assumed_log_prior<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> f64 {
     let mut total = 0.0;
     visit(&mut |_, p| {
@@ -187,12 +187,12 @@ const HALF_LOG_2PI: f64 = 0.918_938_533_204_672_8;
 const LOG_PI: f64 = 1.144_729_885_849_400_2;
 const LOG_2_OVER_PI: f64 = std::f64::consts::LN_2 - LOG_PI;
 
-/// An angle between 0 and π/2, never the latter.
+/// Returns an angle between 0 and π/2, never the latter.
 fn quarter(generator: &mut impl Rng) -> f64 {
     std::f64::consts::FRAC_PI_2 * crate::rng::uniform(generator)
 }
 
-/// x²/2τ², kept off 0 where the density is infinite.
+/// Returns x²/2τ², kept off 0 where the density is infinite.
 fn horseshoe_argument(x: f64, scale: f64) -> f64 {
     let z = x / scale;
     (0.5 * z * z).max(1e-300)
@@ -244,7 +244,7 @@ impl Prior {
         }
     }
 
-    /// A draw.
+    /// Draws a value.
     pub fn sample(&self, generator: &mut impl Rng) -> f64 {
         let mut normal = || -> f64 { StandardNormal.sample(generator) };
         match *self {
@@ -269,7 +269,7 @@ impl Prior {
         }
     }
 
-    /// Log density at `x`.
+    /// Returns the log density at `x`.
     pub fn log_density(&self, x: f64) -> f64 {
         match *self {
             Prior::Gamma { concentration: k, rate } => {
@@ -305,7 +305,7 @@ impl Prior {
         }
     }
 
-    /// Derivative of the log density.
+    /// Returns the derivative of the log density.
     pub fn slope(&self, x: f64) -> f64 {
         match *self {
             Prior::Gamma { concentration, rate } => (concentration - 1.0) / x - rate,

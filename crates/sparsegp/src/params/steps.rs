@@ -6,7 +6,8 @@ use super::{Param, Transform};
 pub(crate) const STEP: f64 = 6e-6;
 
 impl Param {
-    /// A step for the central difference in a value of the parameter, which stays within its natural range.
+    /// Returns a step for the central difference in a value of the parameter, which stays within
+    /// its natural range.
     pub(crate) fn step(&self, value: f64) -> f64 {
         let size = match self.natural {
             Transform::Identity => value.abs().max(1.0),
@@ -20,8 +21,9 @@ impl Param {
         STEP * size
     }
 
-    /// The slopes of a function of all values of some parameters, by central differences, one value after the other: `slope`
-    /// gets what the function gives above and below with the distance between both.
+    /// Computes the slopes of a function of all values of some parameters, by central differences,
+    /// one value after the other: `slope` gets what the function gives above and below with the
+    /// distance between both.
     pub(crate) fn differences<T>(
         params: &[Param],
         of: impl Fn(&[&[f64]]) -> T,

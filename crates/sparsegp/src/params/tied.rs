@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 /// Relative differences of tied numbers that rounding explains.
 const ROUNDING: f64 = 1e-12;
 
-/// Whether places are those of so many values, each at most once.
+/// Returns whether places are those of so many values, each at most once.
 pub(super) fn are_distinct(groups: &[Group], count: usize) -> bool {
     let mut known = vec![false; count];
     groups
@@ -33,27 +33,27 @@ impl Param {
         Ok(())
     }
 
-    /// The places of numbers that are one.
+    /// Returns the places of numbers that are one.
     pub fn tied(&self) -> &[Group] {
         &self.tied
     }
 
-    /// How many free numbers it has where it is not frozen.
+    /// Returns how many free numbers it has where it is not frozen.
     pub fn free_len(&self) -> usize {
         self.len() - self.tied.iter().map(|group| group.len() - 1).sum::<usize>()
     }
 
-    /// Whether the number at a place is one by itself or the first of those that are one.
+    /// Returns whether the number at a place is one by itself or the first of those that are one.
     pub fn is_first(&self, at: usize) -> bool {
         !self.tied.iter().any(|group| group[1..].contains(&at))
     }
 
-    /// The places of the numbers that stand for all, in order.
+    /// Returns the places of the numbers that stand for all, in order.
     pub fn free_places(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.len()).filter(|at| self.tied.is_empty() || self.is_first(*at))
     }
 
-    /// The numbers that are one with that at a place, it included.
+    /// Returns the numbers that are one with that at a place, it included.
     fn group_of(&self, at: usize) -> Option<&Group> {
         self.tied.iter().find(|group| group.contains(&at))
     }
@@ -97,7 +97,7 @@ impl Param {
         }
     }
 
-    /// The slope by the number at a place, of slopes by each.
+    /// Returns the slope by the number at a place, of slopes by each.
     pub(crate) fn slope_of(&self, at: usize, slopes: &[f64]) -> f64 {
         self.group_of(at).map_or(slopes[at], |group| group.iter().map(|at| slopes[*at]).sum())
     }
@@ -111,7 +111,7 @@ impl Param {
         }
     }
 
-    /// The gradient by free numbers from that by values.
+    /// Computes the gradient by free numbers from that by values.
     pub(super) fn pull(&self, slopes: &[f64], free: &mut [f64]) {
         for (at, to) in self.free_places().zip(free) {
             *to = self.slope_of(at, slopes) * self.transform.slope_at(self.value[at]);

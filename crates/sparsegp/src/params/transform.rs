@@ -36,7 +36,7 @@ impl Transform {
     /// Positive numbers, by softplus.
     pub const POSITIVE: Transform = Transform::Softplus { lower: 0.0 };
 
-    /// Whether the transform can produce `value`.
+    /// Returns whether the transform can produce `value`.
     pub fn contains(self, value: f64) -> bool {
         value.is_finite()
             && match self {
@@ -47,7 +47,7 @@ impl Transform {
             }
     }
 
-    /// The lower and the upper end of the range, where it has them.
+    /// Returns the lower and the upper end of the range, where it has them.
     pub fn ends(self) -> (Option<f64>, Option<f64>) {
         match self {
             Transform::Identity => (None, None),
@@ -57,7 +57,7 @@ impl Transform {
         }
     }
 
-    /// The lower bound of numbers that have only that.
+    /// Returns the lower bound of numbers that have only that.
     pub fn positive_above(self) -> Option<f64> {
         match self {
             Transform::Softplus { lower } | Transform::Exp { lower } => Some(lower),
@@ -65,12 +65,13 @@ impl Transform {
         }
     }
 
-    /// Logarithm of what a value is above the lower bound, for numbers that have only that bound.
+    /// Returns the logarithm of what a value is above the lower bound, for numbers that have only
+    /// that bound.
     pub fn logarithm(self, value: f64) -> Option<f64> {
         self.positive_above().map(|lower| (value - lower).ln())
     }
 
-    /// The free number of such a logarithm, and its slope in the logarithm.
+    /// Returns the free number of such a logarithm, and its slope in the logarithm.
     pub fn free_of_logarithm(self, logarithm: f64) -> (f64, f64) {
         match self {
             Transform::Softplus { .. } => {
@@ -82,7 +83,7 @@ impl Transform {
         }
     }
 
-    /// The range in words.
+    /// Returns the range in words.
     pub fn range(self) -> String {
         match self {
             Transform::Identity => "the finite numbers".into(),
@@ -97,7 +98,7 @@ impl Transform {
         }
     }
 
-    /// Free number of a constrained value.
+    /// Returns the free number of a constrained value.
     pub fn to_free(self, value: f64) -> f64 {
         match self {
             Transform::Identity => value,
@@ -112,8 +113,8 @@ impl Transform {
         }
     }
 
-    /// Constrained value of a free number. Strictly inside the range: where rounding would reach
-    /// the bound, the nearest number inside is returned.
+    /// Returns the constrained value of a free number. Strictly inside the range: where rounding
+    /// would reach the bound, the nearest number inside is returned.
     pub fn to_constrained(self, free: f64) -> f64 {
         let above = |lower: f64, excess: f64| {
             let value = lower + excess.max(f64::MIN_POSITIVE);
@@ -151,7 +152,7 @@ impl Transform {
         }
     }
 
-    /// ∂ value / ∂ free, as a function of the constrained value.
+    /// Returns ∂ value / ∂ free, as a function of the constrained value.
     pub fn slope_at(self, value: f64) -> f64 {
         match self {
             Transform::Identity => 1.0,

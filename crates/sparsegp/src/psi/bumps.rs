@@ -53,7 +53,7 @@ pub(super) struct PointSlopes<'a> {
     pub points: &'a mut [f64],
 }
 
-/// ψ₁ of one squared exponential: M columns.
+/// Returns ψ₁ of one squared exponential: M columns.
 pub(super) fn psi1(block: &Rows<'_>, points: Points<'_>, bump: &Bump) -> Vec<f64> {
     struct Loop<'a>(Cloud, Points<'a>, Vec<f64>);
     impl Vectorised for Loop<'_> {
@@ -140,12 +140,13 @@ impl<'a> Pair<'a> {
         Self { cloud: Cloud::of_pair(block, left, right), left, right, same }
     }
 
-    /// The second points that go with a first one.
+    /// Returns the second points that go with a first one.
     fn seconds(&self, m: usize, count: usize) -> usize {
         if self.same { m + 1 } else { count }
     }
 
-    /// How often a pair of points stands in Σ over both triangles, and in an entry of the lower one.
+    /// Returns how often a pair of points stands in Σ over both triangles, and in an entry of the
+    /// lower one.
     fn counts(&self, m: usize, other: usize) -> (f64, f64) {
         let whole = if self.same && m == other { 1.0 } else { 2.0 };
         (whole, if m == other { whole } else { 0.5 * whole })

@@ -80,19 +80,19 @@ impl Cloud {
         Self { rows, dims, omega, mean, variance, a, base }
     }
 
-    /// For the product of two squared exponentials.
+    /// Creates the cloud for the product of two squared exponentials.
     pub fn of_pair(block: &Rows<'_>, left: &Bump, right: &Bump) -> Self {
         let omega: Vec<f64> = left.omega.iter().zip(&right.omega).map(|(a, b)| a + b).collect();
         Self::new(block, &omega, left.log_amplitude + right.log_amplitude)
     }
 
-    /// Slopes of zero.
+    /// Returns slopes of zero.
     pub fn slopes(&self) -> CloudSlopes {
         let zeros = vec![0.0; self.a.len()];
         CloudSlopes { mean: zeros.clone(), variance: zeros.clone(), squares: zeros }
     }
 
-    /// The expectations for one centre, times e to the `constant`.
+    /// Computes the expectations for one centre, times e to the `constant`.
     #[inline(always)]
     pub fn values<const FMA: bool>(&self, centre: &[f64], constant: f64, out: &mut [f64]) {
         for (o, base) in out.iter_mut().zip(&self.base) {
@@ -207,7 +207,7 @@ impl Cloud {
     }
 }
 
-/// Σ of a column.
+/// Returns Σ of a column.
 #[inline(always)]
 pub(super) fn total(a: &[f64]) -> f64 {
     let mut parts = [0.0; WIDTH];
@@ -217,7 +217,7 @@ pub(super) fn total(a: &[f64]) -> f64 {
     parts.iter().sum()
 }
 
-/// Σ of products of two columns.
+/// Returns Σ of products of two columns.
 #[inline(always)]
 pub(super) fn products<const FMA: bool>(a: &[f64], b: &[f64]) -> f64 {
     let mut parts = [0.0; WIDTH];

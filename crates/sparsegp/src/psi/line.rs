@@ -62,7 +62,7 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Sums of nothing.
+    /// Creates sums of nothing.
     pub fn zeros(line: &Line) -> Self {
         let (m, q) = (line.z.nrows(), line.z.ncols());
         Self { first: [Mat::zeros(m, q), Mat::zeros(m, q)], second: Mat::zeros(q, q) }
@@ -79,7 +79,7 @@ fn entrywise(a: &Mat<f64>, b: &Mat<f64>) -> Mat<f64> {
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)] * b[(i, j)])
 }
 
-/// diag(w) a.
+/// Returns diag(w) a.
 fn weighted(a: MatRef<f64>, w: &[f64]) -> Mat<f64> {
     Mat::from_fn(a.nrows(), a.ncols(), |i, j| w[i] * a[(i, j)])
 }
@@ -88,7 +88,7 @@ fn add_product(to: &mut Mat<f64>, a: MatRef<f64>, b: MatRef<f64>, factor: f64) {
     gemm(to.as_mut(), Accum::Add, a, b, factor, Par::Seq);
 }
 
-/// Values of ψ₁ by columns as a matrix.
+/// Returns the values of ψ₁ by columns as a matrix.
 fn values(columns: &[f64], rows: usize) -> MatRef<'_, f64> {
     MatRef::from_column_major_slice(columns, rows, columns.len() / rows.max(1))
 }
@@ -135,7 +135,7 @@ impl Line {
         Seen { gv, gvz, inner }
     }
 
-    /// ψ₀ of the rows, added to `out`.
+    /// Adds ψ₀ of the rows to `out`.
     pub fn add_psi0(&self, mean: MatRef<f64>, variance: MatRef<f64>, out: &mut [f64]) {
         for (i, out) in out.iter_mut().enumerate() {
             let squares = (0..mean.ncols())
@@ -144,7 +144,7 @@ impl Line {
         }
     }
 
-    /// ψ₁ of a block, added to `out` (B×M).
+    /// Adds ψ₁ of a block to `out` (B×M).
     pub fn add_psi1(&self, block: &Extended, out: &mut Mat<f64>) {
         add_product(out, block.mean.as_ref(), self.v.transpose(), 1.0);
     }
@@ -174,12 +174,12 @@ impl Line {
         }
     }
 
-    /// Σ w ψ₁(u + vz̃)ᵀ.
+    /// Returns Σ w ψ₁(u + vz̃)ᵀ.
     fn first(&self, moments: &Moments) -> Mat<f64> {
         &moments.first[0] + entrywise(&moments.first[1], &self.z)
     }
 
-    /// What the linear part adds to Σᵢ wᵢψ₂ᵢ.
+    /// Returns what the linear part adds to Σᵢ wᵢψ₂ᵢ.
     pub fn psi2(&self, moments: &Moments) -> Mat<f64> {
         let mut half = product(self.first(moments).as_ref(), self.v.transpose());
         let outer = product(self.v.as_ref(), moments.second.as_ref());

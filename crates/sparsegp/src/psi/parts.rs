@@ -87,7 +87,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// Input, place among the parameters and value.
+    /// Returns the input, place among the parameters and value.
     fn each(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
         self.dims.iter().enumerate().map(|(at, &dim)| {
             let slot = if self.values.len() == 1 { 0 } else { at };
@@ -123,7 +123,7 @@ fn refusal(what: &str) -> Error {
     ))
 }
 
-/// The terms of a kernel whose parameters begin at `offset`.
+/// Returns the terms of a kernel whose parameters begin at `offset`.
 fn sources(kernel: &dyn Kernel, offset: usize) -> Result<Vec<Source>> {
     let form = kernel.form().ok_or_else(|| refusal(&format!("the kernel `{}`", kernel.name())))?;
     let children = |children: &[Box<dyn Kernel>]| {
@@ -212,7 +212,7 @@ impl Parts {
         Ok(parts)
     }
 
-    /// Slopes of zero.
+    /// Returns slopes of zero.
     pub fn slopes(&self) -> PartSlopes {
         PartSlopes {
             log_amplitude: vec![0.0; self.bumps.len()],
@@ -253,7 +253,8 @@ impl Parts {
         }
     }
 
-    /// The prior variance of the slope ∂f/∂x_q of a function at the origin, Q numbers: how much it varies along each input.
+    /// Returns the prior variance of the slope ∂f/∂x_q of a function at the origin, Q numbers: how
+    /// much it varies along each input.
     pub fn slope_variances(&self) -> Vec<f64> {
         let of = |q: usize| {
             let bumps = self.bumps.iter().map(|bump| bump.log_amplitude.exp() * bump.omega[q]);

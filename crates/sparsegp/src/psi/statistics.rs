@@ -53,7 +53,7 @@ impl<'a> Uncertain<'a> {
     }
 }
 
-/// What is wrong with the input N(mean, variance).
+/// Returns what is wrong with the input N(mean, variance).
 fn unusable(mean: f64, variance: f64, at: &str) -> Error {
     for (what, value) in [("mean", mean), ("variance", variance)] {
         if !value.is_finite() {
@@ -109,7 +109,7 @@ pub(super) struct Block {
     pub(super) weights: Mat<f64>,
 }
 
-/// The numbers of a matrix column by column.
+/// Returns the numbers of a matrix column by column.
 pub(super) fn flat(a: MatRef<f64>) -> Vec<f64> {
     (0..a.ncols()).flat_map(|j| (0..a.nrows()).map(move |i| a[(i, j)])).collect()
 }
@@ -118,7 +118,7 @@ fn from_flat(values: &[f64], rows: usize) -> Mat<f64> {
     Mat::from_fn(rows, values.len() / rows.max(1), |i, j| values[i + j * rows])
 }
 
-/// A symmetric matrix of which the lower triangle was summed.
+/// Returns a symmetric matrix of which the lower triangle was summed.
 pub(super) fn mirrored(values: &[f64], rows: usize) -> Mat<f64> {
     let mut out = from_flat(values, rows);
     mirror_lower(out.as_mut());
@@ -163,20 +163,20 @@ impl Psi {
         Ok(Self { parts, params, z: z.to_owned(), flat, line, block: BLOCK })
     }
 
-    /// The same with so many rows in a block (at least 1): sums change by rounding only.
+    /// Returns the same with so many rows in a block (at least 1): sums change by rounding only.
     #[must_use]
     pub fn with_block(mut self, rows: usize) -> Self {
         self.block = rows.max(1);
         self
     }
 
-    /// The inducing points, M×Q.
+    /// Returns the inducing points, M×Q.
     pub fn points(&self) -> MatRef<'_, f64> {
         self.z.as_ref()
     }
 
-    /// Prior variance of the slope of a function along every latent dimension, Q numbers, at the origin: what automatic relevance
-    /// determination leaves of each.
+    /// Returns the prior variance of the slope of a function along every latent dimension, Q
+    /// numbers, at the origin: what automatic relevance determination leaves of each.
     pub fn slope_variances(&self) -> Vec<f64> {
         self.parts.slope_variances()
     }
@@ -209,7 +209,7 @@ impl Psi {
         }
     }
 
-    /// Pairs of squared exponentials.
+    /// Returns the pairs of squared exponentials.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
         let count = self.parts.bumps.len();
         (0..count).flat_map(move |a| (a..count).map(move |b| (a, b)))
@@ -222,7 +222,7 @@ impl Psi {
         bumps.map(|bump| bumps::psi1(&rows, self.all_points(), bump)).collect()
     }
 
-    /// ψ₀, N numbers.
+    /// Returns ψ₀, N numbers.
     ///
     /// # Errors
     /// [`Error::Shape`] if the inputs have other dimensions than the points.
@@ -234,7 +234,7 @@ impl Psi {
         Ok(out)
     }
 
-    /// Ψ₁, N×M.
+    /// Returns Ψ₁, N×M.
     ///
     /// # Errors
     /// As for [`Psi::psi0`].
@@ -252,7 +252,7 @@ impl Psi {
         Ok(Mat::from_fn(n, self.z.nrows(), |i, m| parts[i / self.block][(i % self.block, m)]))
     }
 
-    /// ψ₁ of every squared exponential, and of the kernel (with padding).
+    /// Returns ψ₁ of every squared exponential, and of the kernel (with padding).
     fn block_psi1(&self, block: &Block) -> (Vec<Vec<f64>>, Mat<f64>) {
         let bumps = self.bump_psi1(block);
         let mut whole = Mat::zeros(block.padded(), self.z.nrows());
@@ -272,8 +272,8 @@ impl Psi {
         Extended::new(block.mean.as_ref(), block.variance.as_ref(), &self.parts)
     }
 
-    /// Rows of all blocks shared among lanes, which work at the same time and are added in order: the sums do not depend on the number of
-    /// threads.
+    /// Shares the rows of all blocks among lanes, which work at the same time and are added in
+    /// order: the sums do not depend on the number of threads.
     pub(super) fn in_lanes<T: Send>(
         &self,
         rows: usize,
@@ -292,8 +292,9 @@ impl Psi {
             .collect()
     }
 
-    /// Sums over rows: Ψ₁ᵀY for targets `y` (N×P, 0 where missing), Σᵢ w_ic ψ₂ᵢ for every column of `weights` (N×C), and tr Aψ₂ᵢ of every
-    /// row with every symmetric matrix of `against` (T of M×M). O(N M² (Q + C + T)).
+    /// Returns sums over rows: Ψ₁ᵀY for targets `y` (N×P, 0 where missing), Σᵢ w_ic ψ₂ᵢ for every
+    /// column of `weights` (N×C), and tr Aψ₂ᵢ of every row with every symmetric matrix of `against`
+    /// (T of M×M). O(N M² (Q + C + T)).
     ///
     /// # Errors
     /// [`Error::Shape`] for sizes that do not fit.

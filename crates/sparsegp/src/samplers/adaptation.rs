@@ -26,7 +26,7 @@ impl DualAveraging {
         Self { centre: (10.0 * step).ln(), count: 0.0, error: 0.0, log_mean: 0.0 }
     }
 
-    /// The step to try next.
+    /// Returns the step to try next.
     fn update(&mut self, acceptance: f64, wanted: f64) -> f64 {
         self.count += 1.0;
         let weight = 1.0 / (self.count + T0);
@@ -56,7 +56,8 @@ pub(super) struct Adaptation {
 const LEAST_FOR_MASS: usize = 20;
 
 impl Adaptation {
-    /// For so many sweeps of burn-in from a first step, towards a mean acceptance.
+    /// Creates the adaptation for so many sweeps of burn-in from a first step, towards a mean
+    /// acceptance.
     pub fn new(burn_in: usize, dim: usize, step: f64, wanted: f64) -> Self {
         let (first, base, end) = if burn_in >= 150 {
             (75, 25, 50)
@@ -76,7 +77,7 @@ impl Adaptation {
         }
     }
 
-    /// Whether it is of so many variables.
+    /// Returns whether it is of so many variables.
     pub fn is_of(&self, dim: usize) -> bool {
         self.moments.1.len() == dim && self.moments.2.len() == dim
     }
@@ -108,7 +109,7 @@ impl Adaptation {
         }
     }
 
-    /// The end of a window: its variances, drawn a little to 10⁻³, and the next window.
+    /// Ends a window: its variances, drawn a little to 10⁻³, and the next window.
     fn close(&mut self, step: &mut f64, inverse_mass: &mut [f64]) {
         let (count, means, squares) = &mut self.moments;
         if *count > 1.0 {

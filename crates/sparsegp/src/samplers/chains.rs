@@ -23,17 +23,17 @@ pub(super) struct Length {
 pub(super) trait Runs: Send {
     /// What it needs, beside what it was made from, to continue.
     type State: Serialize + DeserializeOwned;
-    /// Where it stands, between sweeps.
+    /// Returns where it stands, between sweeps.
     fn state(&self) -> Self::State;
     /// Puts one that has just been made where it stood.
     fn restore(&mut self, state: Self::State) -> Result<()>;
-    /// One more sweep, which may adapt itself while it is below the burn-in.
+    /// Makes one more sweep, which may adapt itself while it is below the burn-in.
     fn sweep(&mut self, sweep: usize) -> Result<()>;
-    /// Latent values, N×L.
+    /// Returns the latent values, N×L.
     fn latent_values(&self) -> &Mat<f64>;
-    /// Whitened variables, M×L.
+    /// Returns the whitened variables, M×L.
     fn whitened(&self) -> &Mat<f64>;
-    /// All hyperparameters, where they are sampled too ([`crate::model::hyperparameters`]).
+    /// Returns all hyperparameters, where they are sampled too ([`crate::model::hyperparameters`]).
     fn hyperparameters(&self) -> Option<Vec<f64>> {
         None
     }
@@ -64,13 +64,13 @@ pub(super) struct Kept<R> {
     pub hyperparameters: Vec<Vec<f64>>,
 }
 
-/// Chains without draws.
+/// Returns chains without draws.
 fn fresh<R>(chains: Vec<R>) -> Vec<Kept<R>> {
     let kept = |chain| Kept { chain, f: vec![], z: vec![], hyperparameters: vec![] };
     chains.into_iter().map(kept).collect()
 }
 
-/// What chains gave, and the chains.
+/// Returns what chains gave, and the chains.
 fn gathered<R>(chains: Vec<Kept<R>>) -> (Draws, Vec<R>) {
     let mut draws = Draws::default();
     let ended = chains.into_iter().map(|kept| {
@@ -174,8 +174,8 @@ impl<R: Runs> Kept<R> {
 const LOOKED_AT: usize = 200;
 
 impl Draws {
-    /// Diagnostics over at most 200 latent values, evenly spread over the rows. None for fewer than 8 draws
-    /// of a chain.
+    /// Returns diagnostics over at most 200 latent values, evenly spread over the rows. None for
+    /// fewer than 8 draws of a chain.
     pub fn mixing(&self, seconds_per_sweep: f64) -> Option<Mixing> {
         let first = self.f.first()?.first()?;
         let draws = self.f.iter().map(Vec::len).min()?;
@@ -217,7 +217,8 @@ impl Draws {
         })
     }
 
-    /// That chains never moved, with the remedy: draws that are all the same say nothing of the posterior.
+    /// Says that chains never moved, with the remedy: draws that are all the same say nothing of
+    /// the posterior.
     pub fn still(&self) -> Option<String> {
         let same = |chain: &&Vec<Mat<f64>>| chain.len() > 1 && chain.iter().all(|z| *z == chain[0]);
         let count = self.z.iter().filter(same).count();
@@ -230,7 +231,7 @@ impl Draws {
         })
     }
 
-    /// Of one of [`Draws::sampled`].
+    /// Returns one of [`Draws::sampled`].
     fn sampled_one(&self, (path, place): &(String, usize), draws: usize) -> Option<Sampled> {
         let of = |chain: &Vec<Vec<f64>>| chain[..draws].iter().map(|h| h[*place]).collect();
         let chains: Vec<Vec<f64>> = self.hyperparameters.iter().map(of).collect();
@@ -252,8 +253,8 @@ impl Draws {
         first.map_or(0, |own| own.nrows() * own.ncols())
     }
 
-    /// At most so many draws, evenly spread over the chains: whitened variables, and hyperparameters where they were
-    /// sampled.
+    /// Returns at most so many draws, evenly spread over the chains: whitened variables, and
+    /// hyperparameters where they were sampled.
     pub fn thinned(&self, most: usize) -> (Vec<Mat<f64>>, Vec<Vec<f64>>) {
         let count: usize = self.z.iter().map(Vec::len).sum();
         let step = count.div_ceil(most.max(1)).max(1);

@@ -33,12 +33,13 @@ pub struct Features {
 }
 
 impl Features {
-    /// Whether z has as many entries as there are rows.
+    /// Returns whether z has as many entries as there are rows.
     fn is_full(&self) -> bool {
         self.k.nrows() > 0
     }
 
-    /// The first row of a column of A that need not be 0: without inducing points A is lower triangular.
+    /// Returns the first row of a column of A that need not be 0: without inducing points A is
+    /// lower triangular.
     pub(super) fn first_row(&self, column: usize) -> usize {
         if self.is_full() { column } else { 0 }
     }
@@ -74,7 +75,7 @@ impl Default for Conditional {
     }
 }
 
-/// The rows' part of log E_α.
+/// Returns the rows' part of log E_α.
 fn rows_energy(site: Site, mu: f64, r: f64, alpha: f64) -> f64 {
     let (a, lambda) = (site.potential - site.precision * mu, site.precision);
     let own = if alpha == 0.0 {
@@ -155,14 +156,14 @@ impl Conditional {
         Ok(energy)
     }
 
-    /// P⁻¹Aᵀa′ into `z`.
+    /// Writes P⁻¹Aᵀa′ into `z`.
     fn mean_of(&mut self, features: &Features) {
         let zeros = |_: usize| 0.0;
         self.solve(features, zeros, zeros);
     }
 
-    /// A draw of z with the noise ε and ε′ (of M and N numbers; only one of them is asked for where the
-    /// factor is that of P): both 0 give the mean.
+    /// Makes a draw of z with the noise ε and ε′ (of M and N numbers; only one of them is asked for
+    /// where the factor is that of P): both 0 give the mean.
     fn solve(
         &mut self,
         features: &Features,
@@ -198,7 +199,7 @@ impl Conditional {
         }
     }
 
-    /// P⁻¹, M×M, of the last sites.
+    /// Returns P⁻¹, M×M, of the last sites.
     pub fn covariance(&self, features: &Features) -> Mat<f64> {
         let (n, m) = (features.a.nrows(), features.a.ncols());
         if !features.is_full() {
@@ -225,12 +226,12 @@ impl Conditional {
         gemm(row, Accum::Replace, features.a.as_ref(), z, 1.0, Par::Seq);
     }
 
-    /// The last z drawn, or right after [`Conditional::renew`] its mean.
+    /// Returns the last z drawn, or right after [`Conditional::renew`] its mean.
     pub fn z(&self) -> &[f64] {
         self.z.col_as_slice(0)
     }
 
-    /// Aᵢᵀz of the last z drawn.
+    /// Returns Aᵢᵀz of the last z drawn.
     pub fn rows(&self) -> &[f64] {
         self.row.col_as_slice(0)
     }

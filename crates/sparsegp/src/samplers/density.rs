@@ -38,7 +38,7 @@ pub trait BatchDensity {
 pub struct Parallel<D>(Vec<D>);
 
 impl<D: LogDensity + Clone + Send> Parallel<D> {
-    /// Of a density, which is cloned for each of the chains.
+    /// Takes a density, which is cloned for each of the chains.
     pub fn new(density: &D, chains: usize) -> Self {
         Self(vec![density.clone(); chains.max(1)])
     }
@@ -82,7 +82,7 @@ pub struct Values<F> {
 }
 
 impl<F: Fn(&[f64]) -> f64 + Sync> Values<F> {
-    /// Of a function of `dim` numbers.
+    /// Takes a function of `dim` numbers.
     pub fn new(dim: usize, function: F) -> Self {
         Self { dim, function }
     }
@@ -173,7 +173,7 @@ impl DensityDraws {
 }
 
 impl Summary {
-    /// Of chains of one variable.
+    /// Creates the summary of chains of one variable.
     pub fn of(chains: &[Vec<f64>]) -> Self {
         let n = chains.iter().map(Vec::len).sum::<usize>() as f64;
         let mean = chains.iter().flatten().sum::<f64>() / n;
@@ -192,7 +192,7 @@ impl Summary {
     }
 }
 
-/// A draw of N(0, I).
+/// Returns a draw of N(0, I).
 pub(super) fn normals(dim: usize) -> impl Fn(&mut ChaCha8Rng) -> Vec<f64> {
     move |rng| StandardNormal.sample_iter(rng).take(dim).collect()
 }

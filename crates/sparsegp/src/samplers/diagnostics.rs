@@ -16,23 +16,23 @@
 use crate::error::{Error, Result};
 use crate::metrics::standard_normal_quantile;
 
-/// ρ̂ₖ for k = 0, …, `lags`: Σ (xₜ − x̄)(xₜ₊ₖ − x̄) / Σ (xₜ − x̄)². NaN if the chain does not vary, 0 for
-/// lags beyond its length.
+/// Returns ρ̂ₖ for k = 0, …, `lags`: Σ (xₜ − x̄)(xₜ₊ₖ − x̄) / Σ (xₜ − x̄)². NaN if the chain does
+/// not vary, 0 for lags beyond its length.
 pub fn autocorrelation(chain: &[f64], lags: usize) -> Vec<f64> {
     let mean = mean(chain);
     let variance = autocovariance(chain, mean, 0);
     (0..=lags).map(|lag| autocovariance(chain, mean, lag) / variance).collect()
 }
 
-/// Mean of ρ̂₁ over chains, which may be of different numbers (such as the values of a latent function).
-/// NaN if one does not vary or there are none.
+/// Returns the mean of ρ̂₁ over chains, which may be of different numbers (such as the values of a
+/// latent function). NaN if one does not vary or there are none.
 pub fn lag_one<C: AsRef<[f64]>>(chains: &[C]) -> f64 {
     let each = chains.iter().map(|chain| autocorrelation(chain.as_ref(), 1)[1]);
     each.sum::<f64>() / chains.len() as f64
 }
 
-/// R̂ = √(V̂/W), V̂ = (n − 1)W/n + B/n, with W the mean of the variances within chains (divisor n − 1) and
-/// B/n the variance of their means (divisor m − 1).
+/// Returns R̂ = √(V̂/W), V̂ = (n − 1)W/n + B/n, with W the mean of the variances within chains
+/// (divisor n − 1) and B/n the variance of their means (divisor m − 1).
 ///
 /// # Errors
 /// [`Error::Invalid`] for fewer than two chains, [`Error::Shape`] for lengths that differ or are below 4.
@@ -47,8 +47,8 @@ pub fn gelman_rubin<C: AsRef<[f64]>>(chains: &[C]) -> Result<f64> {
     Ok((variances.total / variances.within).sqrt())
 }
 
-/// R̂ of the halves of the chains, of which there may be one; of an odd number of draws, the middle one is
-/// left out.
+/// Returns R̂ of the halves of the chains, of which there may be one; of an odd number of draws,
+/// the middle one is left out.
 ///
 /// # Errors
 /// [`Error::Invalid`] for no chains, [`Error::Shape`] for lengths that differ or are below 8.
@@ -56,7 +56,7 @@ pub fn split_gelman_rubin<C: AsRef<[f64]>>(chains: &[C]) -> Result<f64> {
     gelman_rubin(&halves(chains)?)
 }
 
-/// The halves of chains, without the middle draw of an odd number.
+/// Returns the halves of chains, without the middle draw of an odd number.
 fn halves<C: AsRef<[f64]>>(chains: &[C]) -> Result<Vec<&[f64]>> {
     length(chains, 8)?;
     let both = chains.iter().map(AsRef::as_ref).flat_map(|chain| {
@@ -115,7 +115,8 @@ pub fn tail_size<C: AsRef<[f64]>>(chains: &[C]) -> Result<f64> {
     Ok(if low.is_nan() || low < high { low } else { high })
 }
 
-/// Φ⁻¹((r − 3/8)/(S + 1/4)) of the ranks r = 1, …, S among all draws, the mean rank for equal ones.
+/// Returns Φ⁻¹((r − 3/8)/(S + 1/4)) of the ranks r = 1, …, S among all draws, the mean rank for
+/// equal ones.
 fn normal_scores<C: AsRef<[f64]>>(chains: &[C]) -> Vec<Vec<f64>> {
     let mut scores: Vec<Vec<f64>> = chains.iter().map(|c| vec![0.0; c.as_ref().len()]).collect();
     let each = chains.iter().enumerate();
@@ -133,7 +134,7 @@ fn normal_scores<C: AsRef<[f64]>>(chains: &[C]) -> Vec<Vec<f64>> {
     scores
 }
 
-/// A quantile of all draws, linear between two of them.
+/// Returns a quantile of all draws, linear between two of them.
 fn quantile<C: AsRef<[f64]>>(chains: &[C], level: f64) -> f64 {
     let mut all: Vec<f64> = chains.iter().flat_map(|c| c.as_ref().iter().copied()).collect();
     all.sort_by(f64::total_cmp);
@@ -142,9 +143,10 @@ fn quantile<C: AsRef<[f64]>>(chains: &[C], level: f64) -> f64 {
     below + (above - below) * place.fract()
 }
 
-/// The number of independent draws that would estimate the mean as well as all chains together:
-/// mn / max(2 Σ Γₖ − 1, 1/log₁₀ mn), Γₖ = ρ̂₂ₖ + ρ̂₂ₖ₊₁ up to the first negative one and not increasing,
-/// ρ̂ₜ = 1 − (W − n γ̄ₜ/(n − 1))/V̂ with the mean autocovariance γ̄ₜ (divisor n), ρ̂₀ = 1.
+/// Returns the number of independent draws that would estimate the mean as well as all chains
+/// together: mn / max(2 Σ Γₖ − 1, 1/log₁₀ mn), Γₖ = ρ̂₂ₖ + ρ̂₂ₖ₊₁ up to the first negative one and
+/// not increasing, ρ̂ₜ = 1 − (W − n γ̄ₜ/(n − 1))/V̂ with the mean autocovariance γ̄ₜ (divisor n),
+/// ρ̂₀ = 1.
 ///
 /// More than mn is possible: chains whose draws alternate. The time is O(mn) for each lag that is
 /// needed.
@@ -203,7 +205,7 @@ impl Variances {
     }
 }
 
-/// The common length.
+/// Returns the common length.
 fn length<C: AsRef<[f64]>>(chains: &[C], least: usize) -> Result<usize> {
     let Some(first) = chains.first() else {
         return Err(Error::Invalid("diagnostics of no chains".into()));
@@ -226,7 +228,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Σ (xₜ − x̄)(xₜ₊ₖ − x̄).
+/// Returns Σ (xₜ − x̄)(xₜ₊ₖ − x̄).
 fn autocovariance(chain: &[f64], mean: f64, lag: usize) -> f64 {
     let later = chain.get(lag..).unwrap_or_default();
     chain.iter().zip(later).map(|(a, b)| (a - mean) * (b - mean)).sum()

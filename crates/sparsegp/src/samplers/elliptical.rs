@@ -91,12 +91,12 @@ impl GaussianPrior {
         Ok(Self { mean, factor: Some(factor) })
     }
 
-    /// The number of variables, D.
+    /// Returns the number of variables, D.
     pub fn dim(&self) -> usize {
         self.mean.len()
     }
 
-    /// A draw of N(0, LLᵀ).
+    /// Draws from N(0, LLᵀ).
     fn deviation(&self, rng: &mut impl Rng, into: &mut [f64]) {
         into.iter_mut().for_each(|v| *v = StandardNormal.sample(rng));
         let Some(factor) = &self.factor else { return };
@@ -110,7 +110,7 @@ impl GaussianPrior {
         }
     }
 
-    /// A draw.
+    /// Makes a draw.
     fn draw(&self, rng: &mut impl Rng) -> Vec<f64> {
         let mut drawn = vec![0.0; self.dim()];
         self.deviation(rng, &mut drawn);
@@ -139,7 +139,7 @@ pub(super) struct Elliptical {
 }
 
 impl Elliptical {
-    /// From a position with its log likelihood.
+    /// Creates a chain from a position with its log likelihood.
     fn new(position: Vec<f64>, value: f64, rng: ChaCha8Rng, prior: &Arc<GaussianPrior>) -> Self {
         let n = position.len();
         Self {
@@ -156,7 +156,7 @@ impl Elliptical {
         }
     }
 
-    /// The point of the ellipse at θ.
+    /// Proposes the point of the ellipse at θ.
     fn propose(&mut self) {
         let (sin, cos) = self.angle.sin_cos();
         let each = self.position.iter().zip(&self.other).zip(&self.prior.mean);
@@ -253,7 +253,7 @@ pub fn sample(
     sample_from(model, rows, options, Going::default(), watch)
 }
 
-/// The same from a state, or with somebody who takes states.
+/// Samples the same from a state, or with somebody who takes states.
 ///
 /// # Errors
 /// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.

@@ -56,7 +56,7 @@ impl<'a> Everything<'a> {
         }
     }
 
-    /// The posterior of v at the present hyperparameters.
+    /// Returns the posterior of v at the present hyperparameters.
     fn target(&self) -> Result<Whitened> {
         let (n, rows) = (self.rows.x.nrows(), self.rows);
         let mut mean = Mat::zeros(n, self.latents);
@@ -78,7 +78,8 @@ impl<'a> Everything<'a> {
         own.map(|c| c.log_prior(c.read(&self.model))).sum()
     }
 
-    /// The density at a position, with its slopes where they are wanted; none where a matrix is not positive definite.
+    /// Returns the density at a position, with its slopes where they are wanted; none where a
+    /// matrix is not positive definite.
     fn at(&mut self, position: &[f64], gradient: Option<&mut [f64]>) -> Result<f64> {
         self.set(position);
         let mut target = self.target()?;
@@ -161,7 +162,7 @@ pub fn sample(
     sample_from(model, rows, options, Going::default(), watch)
 }
 
-/// The same from a state, or with somebody who takes states.
+/// Samples the same from a state, or with somebody who takes states.
 ///
 /// # Errors
 /// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.

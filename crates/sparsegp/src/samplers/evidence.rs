@@ -76,17 +76,19 @@ impl<'a> Posterior<'a> {
         Ok(Self { model, sites: None, rows, sampled, cpu })
     }
 
-    /// The same, to be moved by itself.
+    /// Returns the same, to be moved by itself.
     pub(super) fn another(&self) -> Self {
         Self { model: self.model.clone(), sites: self.sites.clone(), cpu: Cpu::default(), ..*self }
     }
 
-    /// Step of the differences of slopes, which have fewer digits where sites are found by steps.
+    /// Returns the step of the differences of slopes, which have fewer digits where sites are found
+    /// by steps.
     pub(super) fn step(&self) -> f64 {
         if self.sites.is_some() { 1e-2 } else { 1e-3 }
     }
 
-    /// Points that get weights: fewer where each has a search for sites, more for so few rows that the density is far from normal.
+    /// Returns the number of points that get weights: fewer where each has a search for sites, more
+    /// for so few rows that the density is far from normal.
     pub(super) fn points(&self) -> usize {
         match (self.sites.is_some(), self.rows.x.nrows() <= FEW) {
             (true, _) => POINTS * 3 / 4,
@@ -95,12 +97,13 @@ impl<'a> Posterior<'a> {
         }
     }
 
-    /// Steps of Newton's method, at most; there the mode of θ is near that of the evidence.
+    /// Returns the number of steps of Newton's method, at most; there the mode of θ is near that of
+    /// the evidence.
     pub(super) fn newton(&self) -> usize {
         if self.sites.is_some() { 1 } else { 4 }
     }
 
-    /// Where the model is.
+    /// Returns where the model is.
     pub(super) fn position(&self) -> Vec<f64> {
         self.sampled.coordinates.iter().map(|own| own.to_free(own.read(&self.model))).collect()
     }
@@ -112,7 +115,7 @@ impl<'a> Posterior<'a> {
         }
     }
 
-    /// Log density of what moves, with its slopes.
+    /// Returns the log density of what moves, with its slopes.
     ///
     /// # Errors
     /// What factorising covariances gives.
@@ -230,19 +233,21 @@ impl Unknowns for Evidence<'_> {
     }
 }
 
-/// Whether the evidence is the bound at the best sites of all rows.
+/// Returns whether the evidence is the bound at the best sites of all rows.
 pub fn is_sited(model: &Model) -> bool {
     model.method.name() == "tvgp" && model.q.is_some()
 }
 
-/// Whether the evidence of these rows is known in closed form: Gaussian noise, no target missing, no inducing points.
+/// Returns whether the evidence of these rows is known in closed form: Gaussian noise, no target
+/// missing, no inducing points.
 pub fn is_known(model: &Model, rows: &InMemory) -> bool {
     let missing = (0..rows.y.ncols()).any(|p| rows.y.col_as_slice(p).iter().any(|y| y.is_nan()));
     let plain = !model.method.is_sparse() && model.kernels.len() == 1;
     plain && model.likelihood.as_gaussian().is_some() && !missing
 }
 
-/// The model with a prior for everything that moves ([`assume_priors`]), and what that is; none where everything is frozen.
+/// Returns the model with a prior for everything that moves ([`assume_priors`]), and what that is;
+/// none where everything is frozen.
 ///
 /// # Errors
 /// [`Error::Invalid`] where the evidence is neither known in closed form nor bounded by sites of all rows.
@@ -276,7 +281,7 @@ pub fn sample(
     sample_from(model, rows, options, Going::default(), watch)
 }
 
-/// The same from a state, or with somebody who takes states.
+/// Samples the same from a state, or with somebody who takes states.
 ///
 /// # Errors
 /// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.

@@ -72,8 +72,8 @@ pub(super) fn check(model: &Model, outputs: usize, particles: Option<usize>) -> 
     Ok(())
 }
 
-/// Flows, and draws. `watch` as for [`gibbs::sample`](super::gibbs::sample), which receives steps.
-/// Returns the draws, and what a person should know.
+/// Runs the flows, and draws. `watch` as for [`gibbs::sample`](super::gibbs::sample), which
+/// receives steps. Returns the draws, and what a person should know.
 ///
 /// # Errors
 /// [`Error::Invalid`] for several sets of inducing points and more than [`MOST`] whitened variables, and as for [`Whitened::new`].
@@ -133,7 +133,8 @@ pub(super) fn sample(
     Ok((all, remark))
 }
 
-/// The one of two Gaussians, by their particles, with the lower free energy, and what a person should know.
+/// Returns the one of two Gaussians, by their particles, with the lower free energy, and what a
+/// person should know.
 fn better(
     target: &mut dyn Target,
     first: Particles,

@@ -128,7 +128,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain that starts at a draw from the prior.
+    /// Creates a chain that starts at a draw from the prior.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a likelihood without local variables.
@@ -153,12 +153,12 @@ impl Chain {
         Ok(Self { rng, f, z, sites, conditional: Conditional::default() })
     }
 
-    /// Latent values, N×L ([`Chain`]'s law is that of them and of [`Chain::whitened`]).
+    /// Returns the latent values, N×L ([`Chain`]'s law is that of them and of [`Chain::whitened`]).
     pub fn latent_values(&self) -> &Mat<f64> {
         &self.f
     }
 
-    /// Whitened variables z, M×L: f(x) = μ(x) + φ(x)ᵀz and what is left unexplained.
+    /// Returns the whitened variables z, M×L: f(x) = μ(x) + φ(x)ᵀz and what is left unexplained.
     pub fn whitened(&self) -> &Mat<f64> {
         &self.z
     }
@@ -179,7 +179,7 @@ impl Chain {
         Ok(())
     }
 
-    /// One sweep: every local variable and every latent function once.
+    /// Makes one sweep: every local variable and every latent function once.
     ///
     /// # Errors
     /// What factorising the precision gives, if sites are not finite.
@@ -191,8 +191,9 @@ impl Chain {
         Ok(())
     }
 
-    /// One sweep with updates of hyperparameters: those of the likelihood given f, then in every turn those of kernels
-    /// and mean given the local variables, before the latent functions that depend on them.
+    /// Makes one sweep with updates of hyperparameters: those of the likelihood given f, then in
+    /// every turn those of kernels and mean given the local variables, before the latent functions
+    /// that depend on them.
     pub(super) fn sweep_all(
         &mut self,
         setting: &mut Setting<'_>,
@@ -213,7 +214,7 @@ impl Chain {
         Ok(())
     }
 
-    /// One update of a hyperparameter.
+    /// Makes one update of a hyperparameter.
     fn update(&mut self, setting: &mut Setting<'_>, own: Coordinate) -> Result<()> {
         let now = own.read(&setting.model);
         let present = self.log_density(setting, own.block)? + own.log_prior(now);
@@ -232,7 +233,7 @@ impl Chain {
         updated
     }
 
-    /// The log density that a block of hyperparameters is drawn from, without priors.
+    /// Returns the log density that a block of hyperparameters is drawn from, without priors.
     fn log_density(&mut self, setting: &Setting<'_>, block: Block) -> Result<f64> {
         if block == Block::Likelihood {
             return Ok(setting.log_likelihood(&self.f));
@@ -292,7 +293,7 @@ pub(super) struct Running<'s, 'a> {
 }
 
 impl Running<'_, '_> {
-    /// All hyperparameters, if some are sampled.
+    /// Returns all hyperparameters, if some are sampled.
     pub fn own_hyperparameters(&self) -> Option<Vec<f64>> {
         (!self.sampled.is_empty()).then(|| hyperparameters(&self.setting.model))
     }
@@ -373,7 +374,7 @@ pub fn sample(
     sample_from(model, rows, options, Going::default(), watch)
 }
 
-/// The same from a state, or with somebody who takes states.
+/// Samples the same from a state, or with somebody who takes states.
 ///
 /// # Errors
 /// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.

@@ -44,7 +44,7 @@ pub enum Path {
 }
 
 impl Path {
-    /// The number that says how far, which must not be 0.
+    /// Returns the number that says how far, which must not be 0.
     fn length(self) -> usize {
         match self {
             Path::Steps(length) | Path::NoUTurn { depth: length } => length,
@@ -111,7 +111,7 @@ pub struct Sampled {
 }
 
 impl Sampled {
-    /// From what every chain did, and its step.
+    /// Creates it from what every chain did, and its step.
     pub(super) fn new(draws: Draws, chains: impl Iterator<Item = (Tally, f64)>) -> Self {
         let (mut acceptance, mut step, mut count, mut divergences) = (0.0, 0.0, 0.0, 0);
         for (own, its) in chains {
@@ -136,20 +136,20 @@ pub struct Point {
 }
 
 impl Point {
-    /// At a position.
+    /// Creates the point at a position.
     pub fn new(density: &mut impl LogDensity, position: Vec<f64>) -> Self {
         let mut gradient = vec![0.0; position.len()];
         let value = density.evaluate(&position, &mut gradient);
         Self { position, value, gradient }
     }
 
-    /// The energy H with these momenta.
+    /// Returns the energy H with these momenta.
     pub fn energy(&self, momentum: &[f64], inverse_mass: &[f64]) -> f64 {
         let kinetic: f64 = momentum.iter().zip(inverse_mass).map(|(p, m)| p * p * m).sum();
         0.5 * kinetic - self.value
     }
 
-    /// So many leapfrog steps. `inverse_mass` is the diagonal of M⁻¹.
+    /// Makes so many leapfrog steps. `inverse_mass` is the diagonal of M⁻¹.
     pub fn leapfrog(
         &mut self,
         density: &mut impl LogDensity,
@@ -165,7 +165,7 @@ impl Point {
         }
     }
 
-    /// A leapfrog step up to the new position, whose gradient is wanted then.
+    /// Makes a leapfrog step up to the new position, whose gradient is wanted then.
     pub(super) fn leave(&mut self, momentum: &mut [f64], inverse_mass: &[f64], step: f64) {
         self.push(momentum, 0.5 * step);
         for ((x, p), m) in self.position.iter_mut().zip(&*momentum).zip(inverse_mass) {
@@ -173,7 +173,7 @@ impl Point {
         }
     }
 
-    /// The rest of it, with the log density and the gradient of the new position.
+    /// Does the rest of it, with the log density and the gradient of the new position.
     pub(super) fn arrive(&mut self, value: f64, momentum: &mut [f64], step: f64) {
         self.value = value;
         self.push(momentum, 0.5 * step);
@@ -208,7 +208,7 @@ pub(super) struct Hamiltonian {
 }
 
 impl Hamiltonian {
-    /// From a point.
+    /// Creates a chain from a point.
     pub(super) fn new(point: Point, rng: ChaCha8Rng, options: &HmcOptions) -> Self {
         let (n, burn_in) = (point.position.len(), options.burn_in);
         // leapfrog errors add up over the dimensions
@@ -396,7 +396,7 @@ pub fn sample(
     sample_from(model, rows, options, Going::default(), watch)
 }
 
-/// The same from a state, or with somebody who takes states.
+/// Samples the same from a state, or with somebody who takes states.
 ///
 /// # Errors
 /// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.

@@ -22,11 +22,11 @@ use std::f64::consts::TAU;
 
 /// A log density on ℝⁿ, up to a constant or with it.
 pub trait LogDensity {
-    /// n.
+    /// Returns n.
     fn dim(&self) -> usize;
-    /// The log density at a position (n numbers).
+    /// Returns the log density at a position (n numbers).
     fn value(&mut self, position: &[f64]) -> f64;
-    /// The same with its gradient, which is overwritten.
+    /// Returns the same with its gradient, which is overwritten.
     fn evaluate(&mut self, position: &[f64], gradient: &mut [f64]) -> f64;
 }
 
@@ -90,7 +90,7 @@ pub(super) fn check(model: &Model) -> Result<()> {
 }
 
 impl<'a> Joint<'a> {
-    /// Of a model at its hyperparameters.
+    /// Creates the density of a model at its hyperparameters.
     ///
     /// # Errors
     /// [`Error::Invalid`] for augmented variables of a likelihood that is not super-Gaussian, or is Gaussian, and for
@@ -123,7 +123,7 @@ impl<'a> Joint<'a> {
         Ok(Self { setting, variables, observed, whitened, f, slope, own })
     }
 
-    /// A draw of z from the prior; with it every ω at its mean given f.
+    /// Returns a draw of z from the prior; with it every ω at its mean given f.
     pub fn start(&mut self, rng: &mut impl rand::Rng) -> Vec<f64> {
         let mut position: Vec<f64> = StandardNormal.sample_iter(rng).take(self.whitened).collect();
         if self.variables == Variables::Augmented {
@@ -140,25 +140,26 @@ impl<'a> Joint<'a> {
         position
     }
 
-    /// Only the log likelihood of a position of the original variables: what [`LogDensity::value`]
-    /// adds to the prior.
+    /// Returns only the log likelihood of a position of the original variables: what
+    /// [`LogDensity::value`] adds to the prior.
     pub(super) fn log_likelihood(&mut self, position: &[f64]) -> f64 {
         self.latent_values_of(position);
         self.original()
     }
 
-    /// Latent values of the position that was evaluated last, N×L (with inducing points their means given u).
+    /// Returns the latent values of the position that was evaluated last, N×L (with inducing points
+    /// their means given u).
     pub fn latent_values(&self) -> &Mat<f64> {
         &self.f
     }
 
-    /// Latent values of a position, which count as evaluated last.
+    /// Returns the latent values of a position, which count as evaluated last.
     pub(super) fn latent_values_at(&mut self, position: &[f64]) -> &Mat<f64> {
         self.latent_values_of(position);
         &self.f
     }
 
-    /// The whitened variables of a position, M×L.
+    /// Returns the whitened variables of a position, M×L.
     pub fn whitened(&self, position: &[f64]) -> Mat<f64> {
         let mut z = Mat::zeros(self.setting.widest(), self.setting.latents());
         let mut rest = position;
@@ -170,7 +171,7 @@ impl<'a> Joint<'a> {
         z
     }
 
-    /// f = μ + Aᵀz.
+    /// Computes f = μ + Aᵀz.
     fn latent_values_of(&mut self, position: &[f64]) {
         self.f.copy_from(&self.setting.mu);
         let mut rest = position;
@@ -198,7 +199,7 @@ impl<'a> Joint<'a> {
         }
     }
 
-    /// Σ log p(yᵢ | fᵢ), or its mean over f given u, with slopes by f.
+    /// Returns Σ log p(yᵢ | fᵢ), or its mean over f given u, with slopes by f.
     fn original(&mut self) -> f64 {
         at_once(&*self.setting.model.likelihood, |likelihood| self.original_by(likelihood))
     }
@@ -230,7 +231,7 @@ impl<'a> Joint<'a> {
         sum
     }
 
-    /// The sum over observations with augmented variables t; slopes by t, if asked for.
+    /// Returns the sum over observations with augmented variables t; slopes by t, if asked for.
     fn augmented(&mut self, t: &[f64], mut by_t: Option<&mut [f64]>) -> f64 {
         let mut sum = 0.0;
         for (at, t) in t.iter().enumerate() {
@@ -302,7 +303,7 @@ impl LogDensity for Joint<'_> {
     }
 }
 
-/// Σ aᵢbᵢ by eight sums, which the processor adds side by side.
+/// Returns Σ aᵢbᵢ by eight sums, which the processor adds side by side.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (left, right) = (a.chunks_exact(8), b.chunks_exact(8));

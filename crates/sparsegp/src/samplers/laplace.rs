@@ -65,7 +65,7 @@ struct Proposed {
 }
 
 impl Posterior<'_> {
-    /// The gradient; none where matrices have no factors.
+    /// Returns the gradient; none where matrices have no factors.
     fn slopes(&mut self, at: &[f64]) -> Option<Vec<f64>> {
         let mut gradient = vec![0.0; at.len()];
         let value = self.at(at, Some(&mut gradient)).ok()?;
@@ -77,8 +77,9 @@ impl Posterior<'_> {
         if value.is_nan() { f64::NEG_INFINITY } else { value }
     }
 
-    /// Eigenvalues of minus the Hessian, by central differences of gradients, and its eigenvectors. Where the density does not
-    /// fall off on the scale of [`WIDEST`], eigenvalues are as if it did.
+    /// Returns the eigenvalues of minus the Hessian, by central differences of gradients, and its
+    /// eigenvectors. Where the density does not fall off on the scale of [`WIDEST`], eigenvalues
+    /// are as if it did.
     fn curvature(&mut self, at: &[f64]) -> Result<Option<Curvature>> {
         let (dim, step) = (at.len(), self.step());
         let mut hessian = Mat::zeros(dim, dim);
@@ -99,7 +100,8 @@ impl Posterior<'_> {
         Ok(Some((values, vectors)))
     }
 
-    /// Newton's method from where the model is, with steps of at most one. Returns the mode with its curvature.
+    /// Runs Newton's method from where the model is, with steps of at most one. Returns the mode
+    /// with its curvature.
     fn mode(&mut self) -> Result<Option<(Vec<f64>, Curvature)>> {
         let mut at = self.position();
         let mut best = self.value(&at);
@@ -152,7 +154,7 @@ impl Posterior<'_> {
     }
 }
 
-/// A point so far along some of the axes.
+/// Returns a point so far along some of the axes.
 fn moved(from: &[f64], axes: &Mat<f64>, along: &[(usize, f64)]) -> Vec<f64> {
     let mut at = from.to_vec();
     for &(j, far) in along {
@@ -162,7 +164,7 @@ fn moved(from: &[f64], axes: &Mat<f64>, along: &[(usize, f64)]) -> Vec<f64> {
 }
 
 impl Shape {
-    /// Points of a Latin hypercube, always the same one.
+    /// Proposes points of a Latin hypercube, always the same one.
     fn propose(&self, points: usize) -> Vec<Proposed> {
         let mut rng = stream(0, "laplace");
         let wide = |j: &usize| self.halves[*j].iter().sum::<f64>();

@@ -60,7 +60,7 @@ pub(super) struct RandomWalk {
 }
 
 impl RandomWalk {
-    /// From a position with its log density.
+    /// Creates a chain from a position with its log density.
     fn new(position: Vec<f64>, value: f64, rng: ChaCha8Rng, options: &MetropolisOptions) -> Self {
         Self {
             rng,
@@ -176,7 +176,7 @@ pub fn sample(
     sample_from(model, rows, options, Going::default(), watch)
 }
 
-/// The same from a state, or with somebody who takes states.
+/// Samples the same from a state, or with somebody who takes states.
 ///
 /// # Errors
 /// As for [`sample`]; [`Error::Invalid`] for a state of other chains; those of the checkpointer.

@@ -29,13 +29,13 @@ pub(super) trait Moves: Send {
     fn wanted(&mut self) -> (&[f64], &mut [f64]);
     /// Takes the log density there; one that is not finite counts as −∞.
     fn take(&mut self, value: f64) -> Option<Swept>;
-    /// Where the chain is.
+    /// Returns where the chain is.
     fn position(&self) -> &[f64];
-    /// The log density there.
+    /// Returns the log density there.
     fn value(&self) -> f64;
-    /// The length of a step, if steps have one.
+    /// Returns the length of a step, if steps have one.
     fn step(&self) -> Option<f64>;
-    /// Where it stands, between sweeps.
+    /// Returns where it stands, between sweeps.
     fn state(&self) -> Self::State;
     /// Puts one that has just been made where it stood.
     fn restore(&mut self, state: Self::State) -> Result<()>;
@@ -56,7 +56,7 @@ pub(super) fn sweep(
     }
 }
 
-/// −∞ for what is not finite: no chain goes there.
+/// Returns −∞ for what is not finite: no chain goes there.
 pub(super) fn finite_or_nothing(value: f64) -> f64 {
     if value.is_finite() { value } else { f64::NEG_INFINITY }
 }
@@ -78,7 +78,7 @@ impl Tally {
         self.divergences += usize::from(swept.diverging);
     }
 
-    /// Mean probability of acceptance.
+    /// Returns the mean probability of acceptance.
     pub fn acceptance(&self) -> f64 {
         self.acceptance / self.sweeps as f64
     }

@@ -64,7 +64,7 @@ pub(super) struct Trajectory {
     accepted: (f64, usize),
 }
 
-/// Whether M⁻¹p · ρ > 0 at both ends.
+/// Returns whether M⁻¹p · ρ > 0 at both ends.
 fn continues(sum: &[f64], ends: [&[f64]; 2], inverse_mass: &[f64]) -> bool {
     ends.iter().all(|p| {
         let each = p.iter().zip(sum).zip(inverse_mass);
@@ -116,7 +116,7 @@ impl Trajectory {
         end.point.leave(&mut end.momentum, inverse_mass, step);
     }
 
-    /// The new point, and where its gradient goes.
+    /// Returns the new point, and where its gradient goes.
     pub fn wanted(&mut self) -> (&[f64], &mut [f64]) {
         let Point { position, gradient, .. } = &mut self.ends[usize::from(self.forwards)].point;
         (position, gradient)

@@ -155,7 +155,7 @@ pub fn sample(
     Ok((found.draws, remark))
 }
 
-/// That paths lost their energy.
+/// Says that paths lost their energy.
 fn remark(found: &Sampled) -> Option<String> {
     (found.divergences > 0).then(|| {
         format!(

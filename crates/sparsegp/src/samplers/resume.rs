@@ -58,7 +58,7 @@ impl Numbers {
         Self { rows: a.nrows(), values }
     }
 
-    /// The matrix, of the shape of another one.
+    /// Returns the matrix, of the shape of another one.
     pub(super) fn like(&self, other: &Mat<f64>) -> Result<Mat<f64>> {
         let (rows, columns) = (other.nrows(), other.ncols());
         if self.rows != rows || self.values.len() != rows * columns {
@@ -68,7 +68,7 @@ impl Numbers {
     }
 }
 
-/// The error for a state of something else.
+/// Returns the error for a state of something else.
 pub(super) fn of_others() -> Error {
     Error::Invalid("a state of sampling that is of other chains or rows".into())
 }

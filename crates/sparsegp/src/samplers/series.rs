@@ -39,7 +39,7 @@ pub struct Series<'a> {
 }
 
 impl<'a> Series<'a> {
-    /// At the model's parameters.
+    /// Creates it at the model's parameters.
     ///
     /// # Errors
     /// [`Error::Invalid`] for rows with weights, for several inputs, and for a kernel that is not a Markov process.
@@ -118,7 +118,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain that starts at a draw from the prior.
+    /// Creates a chain that starts at a draw from the prior.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a likelihood without local variables.
@@ -136,12 +136,12 @@ impl Chain {
         Ok(own)
     }
 
-    /// Latent values, N×L.
+    /// Returns the latent values, N×L.
     pub fn latent_values(&self) -> &Mat<f64> {
         &self.f
     }
 
-    /// One sweep: every local variable and every latent function once.
+    /// Makes one sweep: every local variable and every latent function once.
     ///
     /// # Errors
     /// What the filter gives, if sites are not finite.

@@ -25,7 +25,7 @@ pub enum Target {
 /// Why rows are refused.
 pub(super) const WEIGHTS: &str = "sampling knows no weights of rows: repeat rows, or use `cavi`";
 
-/// What is observed of row i and target column p, unless that is missing.
+/// Returns what is observed of row i and target column p, unless that is missing.
 pub(super) fn observed(
     model: &Model,
     rows: &InMemory,
@@ -55,7 +55,7 @@ pub struct Setting<'a> {
 }
 
 impl<'a> Setting<'a> {
-    /// At the model's parameters.
+    /// Creates the setting at the model's parameters.
     ///
     /// # Errors
     /// [`Error::Invalid`] for rows with weights; what factorising covariances gives.
@@ -80,12 +80,12 @@ impl<'a> Setting<'a> {
         Ok(setting)
     }
 
-    /// Prior means at the present parameters of the mean function.
+    /// Renews the prior means at the present parameters of the mean function.
     pub(super) fn renew_mean(&mut self) {
         self.model.mean.evaluate(self.rows.x.as_ref(), self.mu.as_mut());
     }
 
-    /// Features of a kernel at its present parameters.
+    /// Renews the features of a kernel at its present parameters.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`], after which the features are invalid until they are renewed.
@@ -114,17 +114,17 @@ impl<'a> Setting<'a> {
         Ok(())
     }
 
-    /// Number of latent functions.
+    /// Returns the number of latent functions.
     pub fn latents(&self) -> usize {
         self.mu.ncols()
     }
 
-    /// Features of a latent function.
+    /// Returns the features of a latent function.
     pub(super) fn features(&self, latent: usize) -> &Features {
         of_latent(&self.features, latent)
     }
 
-    /// What the bound takes for E[log p] and FITC for the variance of f given u: α of
+    /// Returns what the bound takes for E[log p] and FITC for the variance of f given u: α of
     /// [`conditional`](super::conditional).
     pub(super) fn alpha(&self) -> f64 {
         match self.target {
@@ -138,12 +138,12 @@ impl<'a> Setting<'a> {
         self.model.likelihood.augmented().map_or(0, |a| a.turns())
     }
 
-    /// The turn of a latent function.
+    /// Returns the turn of a latent function.
     pub(super) fn turn(&self, latent: usize) -> usize {
         self.model.likelihood.augmented().map_or(0, |a| a.turn(latent % self.each))
     }
 
-    /// Latent functions whose kernel or mean a block of hyperparameters is of.
+    /// Returns the latent functions whose kernel or mean a block of hyperparameters is of.
     pub(super) fn latents_of(&self, block: Block) -> std::ops::Range<usize> {
         match block {
             Block::Likelihood => 0..0,
@@ -152,7 +152,8 @@ impl<'a> Setting<'a> {
         }
     }
 
-    /// Σ log p(yᵢ | fᵢ), or the bound ℓ on its mean over f given u where the law takes that.
+    /// Returns Σ log p(yᵢ | fᵢ), or the bound ℓ on its mean over f given u where the law takes
+    /// that.
     pub(super) fn log_likelihood(&self, f: &Mat<f64>) -> f64 {
         let (likelihood, k) = (&self.model.likelihood, self.each);
         if likelihood.in_blocks() {
@@ -184,7 +185,8 @@ impl<'a> Setting<'a> {
         sum
     }
 
-    /// The same for likelihoods that answer for all rows at once, which have no augmented form.
+    /// Returns the same for likelihoods that answer for all rows at once, which have no augmented
+    /// form.
     fn log_likelihood_together(&self, f: &Mat<f64>) -> f64 {
         let (mut targets, mut values) = (Vec::new(), Vec::new());
         for p in 0..self.rows.y.ncols() {
@@ -202,22 +204,22 @@ impl<'a> Setting<'a> {
         logs.iter().sum()
     }
 
-    /// Number of whitened variables of every latent function.
+    /// Returns the number of whitened variables of every latent function.
     pub(super) fn whitened(&self, latent: usize) -> usize {
         self.features(latent).a.ncols()
     }
 
-    /// The most of them.
+    /// Returns the most of them.
     pub(super) fn widest(&self) -> usize {
         self.features.iter().map(|f| f.a.ncols()).max().unwrap_or(0)
     }
 
-    /// What is observed of row i and target column p, unless that is missing.
+    /// Returns what is observed of row i and target column p, unless that is missing.
     pub(super) fn observed(&self, i: usize, p: usize) -> Option<likelihoods::Target> {
         observed(&self.model, self.rows, i, p)
     }
 
-    /// The variance of fᵢ given u where the law takes expectations over it, else 0.
+    /// Returns the variance of fᵢ given u where the law takes expectations over it, else 0.
     pub(super) fn averaged(&self, i: usize, latent: usize) -> f64 {
         match self.target {
             Target::Variational => self.features(latent).unexplained[i],

@@ -51,32 +51,34 @@ pub(super) struct Coordinate {
 }
 
 impl Coordinate {
-    /// What moves, for a value.
+    /// Returns what moves, for a value.
     pub fn to_free(self, value: f64) -> f64 {
         as_logarithm(self.transform).to_free(value)
     }
 
-    /// The value of what moves.
+    /// Returns the value of what moves.
     pub fn to_value(self, free: f64) -> f64 {
         as_logarithm(self.transform).to_constrained(free)
     }
 
-    /// Log density of what moves, by prior and Jacobian.
+    /// Returns the log density of what moves, by prior and Jacobian.
     pub fn log_prior(self, value: f64) -> f64 {
         self.log_jacobian(value) + self.prior.map_or(0.0, |prior| prior.log_density(value))
     }
 
-    /// log |∂ value / ∂ free|.
+    /// Returns log |∂ value / ∂ free|.
     pub fn log_jacobian(self, value: f64) -> f64 {
         as_logarithm(self.transform).slope_at(value).ln()
     }
 
-    /// The slope of [`Coordinate::log_prior`] plus what a function of the value with this slope adds, by what moves.
+    /// Returns the slope of [`Coordinate::log_prior`] plus what a function of the value with this
+    /// slope adds, by what moves.
     pub fn slope(self, value: f64, by_value: f64) -> f64 {
         self.slope_of(value, by_value + self.prior.map_or(0.0, |prior| prior.slope(value)))
     }
 
-    /// The slope of [`Coordinate::log_jacobian`] plus a function of the value with this slope, by what moves.
+    /// Returns the slope of [`Coordinate::log_jacobian`] plus a function of the value with this
+    /// slope, by what moves.
     pub fn slope_of(self, value: f64, by_value: f64) -> f64 {
         let transform = as_logarithm(self.transform);
         let slope = transform.slope_at(value);
@@ -91,7 +93,7 @@ impl Coordinate {
         jacobian + slope * by_value
     }
 
-    /// The value in a model.
+    /// Reads the value in a model.
     pub fn read(self, model: &Model) -> f64 {
         let (mut at, mut found) = (0, f64::NAN);
         model.visit(&mut |_, param| {
@@ -103,7 +105,7 @@ impl Coordinate {
         found
     }
 
-    /// The slope by its value, of the slopes by the numbers of all parameters.
+    /// Returns the slope by its value, of the slopes by the numbers of all parameters.
     pub fn by_value(self, model: &Model, slopes: &[f64]) -> f64 {
         let (mut at, mut found) = (0, f64::NAN);
         model.visit(&mut |_, param| {
@@ -128,7 +130,8 @@ impl Coordinate {
     }
 }
 
-/// A softplus is linear where values are large; scales move by factors.
+/// Returns the logarithm for a softplus, which is linear where values are large; scales move by
+/// factors.
 fn as_logarithm(transform: Transform) -> Transform {
     match transform {
         Transform::Softplus { lower } => Transform::Exp { lower },
@@ -136,7 +139,7 @@ fn as_logarithm(transform: Transform) -> Transform {
     }
 }
 
-/// Whether a parameter is one of those that are sampled.
+/// Returns whether a parameter is one of those that are sampled.
 fn is_sampled(param: &Param) -> bool {
     !param.frozen && !param.role().is_bulky()
 }
@@ -183,7 +186,7 @@ pub(super) struct Hyperparameters {
 }
 
 impl Hyperparameters {
-    /// All that are neither frozen nor bulky.
+    /// Takes all that are neither frozen nor bulky.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there are none, for a parameter without a prior (see [`assume_priors`]), and for a kernel
@@ -249,8 +252,9 @@ impl Hyperparameters {
     }
 }
 
-/// One update of a number by slice sampling. `at` sets the value and returns the log density of what moves, prior and
-/// Jacobian included; it is left where the new value is. `now` are the present value and its log density.
+/// Makes one update of a number by slice sampling. `at` sets the value and returns the log density
+/// of what moves, prior and Jacobian included; it is left where the new value is. `now` are the
+/// present value and its log density.
 pub(super) fn update(
     coordinate: Coordinate,
     now: (f64, f64),

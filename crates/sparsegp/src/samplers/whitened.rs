@@ -14,19 +14,20 @@ use std::ops::ControlFlow;
 
 /// A density of what is unknown of a model.
 pub(super) trait Unknowns: LogDensity + Send {
-    /// Latent values at a position, N×L.
+    /// Returns the latent values at a position, N×L.
     fn latent_values_at(&mut self, position: &[f64]) -> &Mat<f64>;
-    /// The whitened variables of a position, M×L.
+    /// Returns the whitened variables of a position, M×L.
     fn whitened(&self, position: &[f64]) -> Mat<f64>;
-    /// All hyperparameters at the position that was asked for last, where they are among the unknowns.
+    /// Returns all hyperparameters at the position that was asked for last, where they are among
+    /// the unknowns.
     fn hyperparameters(&self) -> Option<Vec<f64>> {
         None
     }
-    /// The generator behind what is drawn given a position, where something is.
+    /// Returns the generator behind what is drawn given a position, where something is.
     fn generator(&self) -> Option<&ChaCha8Rng> {
         None
     }
-    /// The same, to be set.
+    /// Returns the same, to be set.
     fn generator_mut(&mut self) -> Option<&mut ChaCha8Rng> {
         None
     }

@@ -66,29 +66,30 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Rows in the data's units; [`Shard::scaled`] makes those that answer.
+    /// Takes rows in the data's units; [`Shard::scaled`] makes those that answer.
     pub fn new(rows: InMemory) -> Self {
         Self { rows, index: 0, first: 0 }
     }
 
-    /// The same as one that was sent: with the index of its partition and of its first row.
+    /// Creates the same as one that was sent: with the index of its partition and of its first row.
     pub fn placed(rows: InMemory, index: usize, first: usize) -> Self {
         Self { rows, index, first }
     }
 
-    /// The rows, the index of the partition and of the first row.
+    /// Returns the rows, the index of the partition and of the first row.
     pub fn parts(&self) -> (&InMemory, usize, usize) {
         (&self.rows, self.index, self.first)
     }
 
-    /// Means, spreads and isolated values of these rows.
+    /// Returns means, spreads and isolated values of these rows.
     pub fn statistics(&self) -> Statistics {
         let mut statistics = Statistics::new(self.rows.inputs(), self.rows.outputs());
         self.add_to(&mut statistics);
         statistics
     }
 
-    /// The second pass that [`Statistics::gathered`] asks for where there are isolated values.
+    /// Makes the second pass that [`Statistics::gathered`] asks for where there are isolated
+    /// values.
     pub fn bodies(&self, all: &Statistics) -> Statistics {
         let mut bodies = all.without_isolated();
         self.add_to(&mut bodies);
@@ -101,7 +102,8 @@ impl Shard {
         statistics.add_extra(extra);
     }
 
-    /// The rows as a model sees them, of the partition `index`, whose first row is the row `first` of all.
+    /// Returns the rows as a model sees them, of the partition `index`, whose first row is the row
+    /// `first` of all.
     ///
     /// # Errors
     /// [`Error::Shape`] for a scaler of other columns.
@@ -113,7 +115,8 @@ impl Shard {
         Ok(Self { rows, index, first })
     }
 
-    /// Rows at these places, of each D inputs, P targets, its weight and its further number where there are some.
+    /// Returns the rows at these places, of each D inputs, P targets, its weight and its further
+    /// number where there are some.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a place beyond the last row.
@@ -135,7 +138,7 @@ impl Shard {
         Ok(found)
     }
 
-    /// What these rows contribute to a request.
+    /// Returns what these rows contribute to a request.
     ///
     /// # Errors
     /// [`Error::Invalid`] that names the partition: for a request of another release, and for rows that are refused.

@@ -36,19 +36,19 @@ pub struct Penalty {
 
 /// One bound of the collapsed family.
 pub trait Term: Send + Sync {
-    /// Name of the bound.
+    /// Returns the name of the bound.
     fn name(&self) -> &'static str;
-    /// Over what [`Term::penalty`] is taken.
+    /// Returns over what [`Term::penalty`] is taken.
     fn pooling(&self) -> Pooling;
-    /// ρ for unexplained variance `r`, summed over `rows` rows (1 for [`Pooling::Rows`]), at noise
-    /// variance `noise`, for one target column.
+    /// Returns ρ for unexplained variance `r`, summed over `rows` rows (1 for [`Pooling::Rows`]),
+    /// at noise variance `noise`, for one target column.
     fn penalty(&self, r: f64, rows: f64, noise: f64) -> Penalty;
 }
 
 /// Every term.
 pub const REGISTRY: &[&dyn Term] = &[&Titsias2009, &Spherical, &Titsias2025];
 
-/// The term of a name.
+/// Returns the term of a name.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a name that none has.

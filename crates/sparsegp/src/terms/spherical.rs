@@ -6,7 +6,7 @@ use super::{Penalty, Pooling, Term};
 /// One common factor for the unexplained variance of all rows.
 pub struct Spherical;
 
-/// (n/2) log(1 + r/nσ²) with its slopes.
+/// Returns (n/2) log(1 + r/nσ²) with its slopes.
 pub(super) fn log_penalty(r: f64, n: f64, noise: f64) -> Penalty {
     let mean = r / n;
     Penalty {

@@ -30,13 +30,14 @@ pub struct Adapting {
 }
 
 impl Adapting {
-    /// Whether the next minibatch is only looked at: nothing moves. `per_epoch` is how many there are of its
-    /// size, of which the first call counts (the last minibatch of an epoch may be smaller).
+    /// Returns whether the next minibatch is only looked at: nothing moves. `per_epoch` is how many
+    /// there are of its size, of which the first call counts (the last minibatch of an epoch may be
+    /// smaller).
     pub(super) fn looks_first(&mut self, per_epoch: usize) -> bool {
         self.initial < *self.wanted.get_or_insert(INITIAL.min(per_epoch))
     }
 
-    /// Whether q has stopped changing.
+    /// Returns whether q has stopped changing.
     pub(super) fn settled(&self) -> bool {
         self.change.converged()
     }

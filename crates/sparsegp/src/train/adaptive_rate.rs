@@ -38,14 +38,14 @@ pub struct AdaptiveRate {
 }
 
 impl Default for AdaptiveRate {
-    /// Floor 10⁻³.
+    /// Sets the floor 10⁻³.
     fn default() -> Self {
         Self { mean: Vec::new(), square: 0.0, memory: 0.0, floor: 1e-3, running: false }
     }
 }
 
 impl AdaptiveRate {
-    /// With a floor in [0, 1] that the rate does not fall below.
+    /// Creates the rate with a floor in [0, 1] that the rate does not fall below.
     ///
     /// # Errors
     /// [`Error::Invalid`] for another number.
@@ -117,12 +117,12 @@ impl AdaptiveRate {
         Ok(())
     }
 
-    /// τ.
+    /// Returns τ.
     pub fn memory(&self) -> f64 {
         self.memory
     }
 
-    /// h̄.
+    /// Returns h̄.
     pub fn mean_square(&self) -> f64 {
         self.square
     }
@@ -142,14 +142,14 @@ pub struct RelativeChange {
 }
 
 impl Default for RelativeChange {
-    /// W = 5, ε = 10⁻⁴: minibatches.
+    /// Sets W = 5, ε = 10⁻⁴: minibatches.
     fn default() -> Self {
         Self { window: 5, tolerance: 1e-4, previous: Vec::new(), changes: Vec::new() }
     }
 }
 
 impl RelativeChange {
-    /// With W ≥ 1 and ε ≥ 0; W = 1 suits full batches.
+    /// Creates it with W ≥ 1 and ε ≥ 0; W = 1 suits full batches.
     ///
     /// # Errors
     /// [`Error::Invalid`] for other numbers.
@@ -203,12 +203,12 @@ impl RelativeChange {
         self.changes.iter().sum::<f64>() / self.changes.len() as f64
     }
 
-    /// The last δ, if there is one.
+    /// Returns the last δ, if there is one.
     pub fn last(&self) -> Option<f64> {
         self.changes.last().copied()
     }
 
-    /// Whether W changes are there and their mean is below ε.
+    /// Returns whether W changes are there and their mean is below ε.
     pub fn converged(&self) -> bool {
         self.changes.len() == self.window && self.mean() < self.tolerance
     }

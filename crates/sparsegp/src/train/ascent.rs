@@ -56,7 +56,7 @@ impl Negated<'_> {
         self.model.set_free_values(&self.variables.free(x));
     }
 
-    /// The same, with the q that goes with the best point.
+    /// Does the same, with the q that goes with the best point.
     fn back_to(&mut self, best: &[f64]) {
         self.set(best);
         if let Some(q) = self.profile.as_ref().and_then(|profile| profile.q.as_ref()) {
@@ -64,7 +64,7 @@ impl Negated<'_> {
         }
     }
 
-    /// Where the training stands after an iteration.
+    /// Returns where the training stands after an iteration.
     fn place(&self, optimiser: &AnyOptimiser, seconds: f64, trace: &[TracePoint]) -> Place {
         Place::Ascent(Box::new(Ascent {
             optimiser: optimiser.clone(),
@@ -171,7 +171,8 @@ pub(super) fn settle(model: &mut Model) -> Result<()> {
     }
 }
 
-/// How many targets all rows have: the scale of what counts as small in their objective, whatever the units.
+/// Returns how many targets all rows have: the scale of what counts as small in their objective,
+/// whatever the units.
 pub(super) fn terms(data: &dyn Source) -> f64 {
     (data.population() * data.outputs()).max(1) as f64
 }
@@ -182,7 +183,8 @@ pub(super) fn terms(data: &dyn Source) -> f64 {
 /// gradient leads back.
 const LARGEST_MOVE: f64 = 1.0;
 
-/// [`super::train`] for what the optimiser sees only: sites stay, or follow as the profile says.
+/// Does [`super::train`] for what the optimiser sees only: sites stay, or follow as the profile
+/// says.
 pub(super) fn ascend(
     model: &mut Model,
     engine: &dyn Engine,
@@ -304,7 +306,7 @@ impl Way<'_, '_> {
         })
     }
 
-    /// The point of the trace after a step.
+    /// Returns the point of the trace after a step.
     fn point(&self, step: &Step) -> TracePoint {
         let Self { objective, optimiser, .. } = self;
         TracePoint {

@@ -46,7 +46,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The classes of a step: every choice of so many is as probable, whatever the steps before.
+/// Draws the classes of a step: every choice of so many is as probable, whatever the steps before.
 pub(super) fn draw(model: &Model, count: usize, seed: u64, step: usize) -> Vec<bool> {
     let latents = model.likelihood.latents();
     let mut rng = rng::stream(seed, &format!("classes of step {step}"));
@@ -55,7 +55,7 @@ pub(super) fn draw(model: &Model, count: usize, seed: u64, step: usize) -> Vec<b
     chosen
 }
 
-/// Steps in which every class moves once on average.
+/// Returns the number of steps in which every class moves once on average.
 pub(super) fn round(model: &Model, options: &StochasticOptions) -> usize {
     options.classes_per_step.map_or(1, |count| model.likelihood.latents().div_ceil(count))
 }

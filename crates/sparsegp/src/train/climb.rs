@@ -44,7 +44,7 @@ impl Climb {
         Self { last: f64::NEG_INFINITY, rise: f64::INFINITY, small, terms }
     }
 
-    /// Whether more steps would bring next to nothing: rises shrink by a constant factor.
+    /// Returns whether more steps would bring next to nothing: rises shrink by a constant factor.
     fn ends_at(&mut self, value: f64) -> bool {
         let before = std::mem::replace(&mut self.rise, value - self.last);
         self.last = value;
@@ -65,8 +65,8 @@ enum Landing {
     Nowhere,
 }
 
-/// Steps of q until the bound rises no more, at fixed hyperparameters. `best` is the highest bound that another point has, if
-/// there is one. Returns the passes made.
+/// Makes steps of q until the bound rises no more, at fixed hyperparameters. `best` is the highest
+/// bound that another point has, if there is one. Returns the passes made.
 pub(super) fn climb_sites(
     model: &mut Model,
     engine: &dyn Engine,
@@ -81,8 +81,8 @@ pub(super) fn climb_sites(
         .map(|settled| settled.passes)
 }
 
-/// At most so many steps of q until a further one promises no more than `least` nats ([`Step::promise`]), or until there is
-/// no way.
+/// Makes at most so many steps of q until a further one promises no more than `least` nats
+/// ([`Step::promise`]), or until there is no way.
 pub(super) fn settle_sites(
     model: &mut Model,
     engine: &dyn Engine,

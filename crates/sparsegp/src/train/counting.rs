@@ -14,7 +14,7 @@ pub(crate) struct Counting<'a> {
 }
 
 impl<'a> Counting<'a> {
-    /// An observer of what follows a training.
+    /// Creates an observer of what follows a training.
     pub(crate) fn after(first: &TrainReport, inner: &'a mut dyn Observer) -> Self {
         let TrainReport { evaluations, seconds, .. } = *first;
         // points of a trace by minibatches count epochs, and the report counts minibatches
@@ -32,7 +32,7 @@ impl<'a> Counting<'a> {
         then.seconds += first.seconds;
         then
     }
-    /// A point of this training as one of all.
+    /// Returns a point of this training as one of all.
     pub(super) fn count(&self, point: &TracePoint) -> TracePoint {
         TracePoint {
             iteration: self.iterations + point.iteration,

@@ -28,7 +28,7 @@ impl<'a> Deadline<'a> {
         Self { inner, start: Instant::now(), limit, fresh, ended }
     }
 
-    /// Whether the limit ended something.
+    /// Returns whether the limit ended something.
     pub fn ended(&self) -> bool {
         self.ended.get()
     }
@@ -79,7 +79,7 @@ impl std::fmt::Debug for Deadline<'_> {
     }
 }
 
-/// A time in the largest unit in which it is a number of at least 1.
+/// Returns a time in the largest unit in which it is a number of at least 1.
 fn words(seconds: f64) -> String {
     match seconds {
         s if s >= 3600.0 => format!("{} h", rounded(s / 3600.0)),
@@ -88,7 +88,7 @@ fn words(seconds: f64) -> String {
     }
 }
 
-/// With three decimals at most.
+/// Rounds to three decimals at most.
 fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

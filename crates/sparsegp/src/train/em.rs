@@ -57,13 +57,14 @@ const MOST_TO_SETTLE: usize = 100;
 /// The same where steps of q raise the bound no more: what large precisions leave, and such as are cut at 0.
 const SLIGHT: f64 = 1e-5;
 
-/// What a rise of the bound is compared with: its own size, or the number of targets if that is less.
+/// Returns what a rise of the bound is compared with: its own size, or the number of targets if
+/// that is less.
 fn size(value: f64, data: &dyn Source) -> f64 {
     value.abs().min(terms(data)).max(1.0)
 }
 
-/// Steps of q until they raise the bound by little, or until somebody interrupts. Returns bound and log
-/// prior there, and the passes made.
+/// Makes steps of q until they raise the bound by little, or until somebody interrupts. Returns
+/// bound and log prior there, and the passes made.
 fn e_steps(
     model: &mut Model,
     engine: &dyn Engine,
@@ -90,7 +91,8 @@ fn e_steps(
     Ok((steps.value(model, engine, data)? + prior, passes + 1))
 }
 
-/// One step of q that does not lower the bound. Returns the bound before it and whether there was one.
+/// Makes one step of q that does not lower the bound. Returns the bound before it and whether there
+/// was one.
 fn e_step(
     model: &mut Model,
     engine: &dyn Engine,
@@ -165,7 +167,7 @@ fn update_likelihood(
     Ok(1)
 }
 
-/// The optimiser for the bound at the best sites, where it is that bound's turn.
+/// Returns the optimiser for the bound at the best sites, where it is that bound's turn.
 fn joint_optimiser(
     options: &TrainOptions,
     plateau: Plateau,
@@ -403,7 +405,8 @@ impl Turns<'_, '_> {
         Ok(Climb { report, joint: is_joint, stopped: counting.stopped, left })
     }
 
-    /// Steps of q until they raise the bound by little. Returns the bound with the log prior, and the passes made.
+    /// Makes steps of q until they raise the bound by little. Returns the bound with the log prior,
+    /// and the passes made.
     fn e_steps(&mut self) -> Result<(f64, usize)> {
         let Self { model, engine, data, options, steps, observer, state, .. } = self;
         let reached = e_steps(model, *engine, *data, &options.em, &mut **steps, &**observer)?;
@@ -419,7 +422,7 @@ impl Turns<'_, '_> {
         Ok(())
     }
 
-    /// The rise of a bound that is too small to matter.
+    /// Returns the rise of a bound that is too small to matter.
     fn slight(&self, value: f64) -> f64 {
         self.ends.plateau.tolerance * size(value, self.data)
     }
@@ -473,7 +476,7 @@ impl Turns<'_, '_> {
     }
 }
 
-/// The end by an interruption.
+/// Returns the end by an interruption.
 fn interrupted() -> End {
     ("interrupted; the best parameters found are kept".into(), false)
 }

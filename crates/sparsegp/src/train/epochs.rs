@@ -94,7 +94,7 @@ pub struct Surroundings<'a> {
 
 /// What is trained.
 pub(super) trait Learner {
-    /// Adam and its rates before the first iteration.
+    /// Returns Adam and its rates before the first iteration.
     fn start(&self) -> (Adam, PaceState);
     /// Moves by a minibatch. Returns its bound at the parameters of the last pass over it; none if
     /// Adam has stalled and there was no step.
@@ -387,7 +387,8 @@ const STILL: f64 = 0.01;
 /// Standard errors by which a rise must be beyond chance.
 const CLEAR: f64 = 3.0;
 
-/// By how much a row the last quarter of the epochs is better than the one before, if it clearly is.
+/// Returns by how much a row the last quarter of the epochs is better than the one before, if it
+/// clearly is.
 fn rising(trace: &[TracePoint], rows: f64) -> Option<f64> {
     let quarter = trace.len() / 4;
     if quarter < LEAST_QUARTER {

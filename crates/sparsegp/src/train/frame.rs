@@ -37,7 +37,7 @@ pub(super) struct Spreads {
 }
 
 impl Spreads {
-    /// Of all rows but those of weight 0, and targets that are missing.
+    /// Creates the spreads of all rows but those of weight 0, and targets that are missing.
     pub(super) fn of(data: &dyn Source) -> Result<Self> {
         if let Some(rows) = data.sharded() {
             // units need no more digits than some of the rows tell
@@ -60,14 +60,15 @@ impl Spreads {
     }
 }
 
-/// The standard deviation; 1 where there is none.
+/// Returns the standard deviation; 1 where there is none.
 fn deviation(moments: &Moments) -> f64 {
     let deviation = (moments.squares() / moments.count().max(1) as f64).sqrt();
     if deviation > 0.0 && deviation.is_finite() && !moments.is_constant() { deviation } else { 1.0 }
 }
 
 impl Frame {
-    /// That of a model with these rows; nothing where its mean function is not trained.
+    /// Creates the frame of a model with these rows; nothing where its mean function is not
+    /// trained.
     ///
     /// # Errors
     /// Those of reading the rows.
@@ -116,31 +117,31 @@ impl Frame {
         Ok(Self { centre, lines, start, units })
     }
 
-    /// The unit of a free number without a transform.
+    /// Returns the unit of a free number without a transform.
     pub(super) fn unit(&self, at: usize) -> f64 {
         at.checked_sub(self.start).and_then(|at| self.units.get(at)).copied().unwrap_or(1.0)
     }
 
-    /// x̄ᵀw of a line.
+    /// Returns x̄ᵀw of a line.
     fn level(&self, line: &Line, free: &[f64]) -> f64 {
         free[line.weights.clone()].iter().zip(&self.centre).map(|(w, x)| w * x).sum()
     }
 
-    /// Constants at the origin of the inputs become those at their mean.
+    /// Turns constants at the origin of the inputs into those at their mean.
     pub(super) fn centre(&self, free: &mut [f64]) {
         for line in &self.lines {
             free[line.constant] += self.level(line, free);
         }
     }
 
-    /// The other way round.
+    /// Goes the other way round.
     pub(super) fn uncentre(&self, free: &mut [f64]) {
         for line in &self.lines {
             free[line.constant] -= self.level(line, free);
         }
     }
 
-    /// The gradient with respect to centred numbers from that with respect to free ones.
+    /// Computes the gradient with respect to centred numbers from that with respect to free ones.
     pub(super) fn pull(&self, gradient: &mut [f64]) {
         for line in &self.lines {
             let own = gradient[line.constant];
@@ -149,7 +150,7 @@ impl Frame {
         }
     }
 
-    /// The other way round.
+    /// Goes the other way round.
     pub(super) fn push(&self, gradient: &mut [f64]) {
         for line in &self.lines {
             let own = gradient[line.constant];

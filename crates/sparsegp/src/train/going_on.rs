@@ -95,7 +95,7 @@ impl std::fmt::Debug for GoingOn<'_> {
     }
 }
 
-/// The error for a place that is not of this way to train.
+/// Returns the error for a place that is not of this way to train.
 pub(super) fn another() -> Error {
     Error::Invalid("the checkpoint is of another way to train".into())
 }
@@ -137,7 +137,7 @@ impl<'a> Keeper<'a> {
         Self { going, every, written: Instant::now(), last: None }
     }
 
-    /// An iteration has ended.
+    /// Notes that an iteration has ended.
     pub(super) fn look(&mut self, model: &Model, place: impl FnOnce() -> Place) -> Result<()> {
         if self.going.checkpoint.is_none() {
             return Ok(());

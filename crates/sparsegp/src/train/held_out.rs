@@ -8,7 +8,7 @@ use rayon::prelude::*;
 /// Mean log density of held-out rows, the epoch after which it was reached, and all parameters there.
 pub type Best = (f64, usize, Vec<f64>);
 
-/// Mean log density of rows, by their weights.
+/// Returns the mean log density of rows, by their weights.
 pub(crate) fn density(model: &Model, data: &dyn Source) -> Result<f64> {
     const PART: usize = 256;
     let posterior = Posterior::of_q(model)?;
@@ -33,7 +33,7 @@ pub(crate) fn density(model: &Model, data: &dyn Source) -> Result<f64> {
     Ok(sum / rows)
 }
 
-/// All constrained values, in the order of the parameters.
+/// Returns all constrained values, in the order of the parameters.
 pub(crate) fn all_values(model: &Model) -> Vec<f64> {
     model.params().iter().flat_map(|(_, p)| p.value().iter().copied()).collect()
 }

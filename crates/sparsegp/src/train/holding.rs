@@ -27,7 +27,7 @@ pub(super) struct Climbed {
 }
 
 impl Climbed {
-    /// An observer of the next climb.
+    /// Returns an observer of the next climb.
     fn counting<'a>(&self, inner: &'a mut dyn Observer) -> Counting<'a> {
         let (iterations, evaluations) = (self.iterations, self.evaluations);
         Counting { inner, iterations, evaluations, seconds: self.seconds, stopped: false }
@@ -46,8 +46,8 @@ impl Climbed {
     }
 }
 
-/// [`ascend`]; and from where it ended again, while the method makes another choice there. The objective in the report is that of
-/// the parameters found, with nothing held.
+/// Does [`ascend`]; and from where it ended again, while the method makes another choice there. The
+/// objective in the report is that of the parameters found, with nothing held.
 pub(super) fn climb(
     model: &mut Model,
     engine: &dyn Engine,

@@ -89,9 +89,10 @@ impl Default for TrainOptions {
 }
 
 impl TrainOptions {
-    /// As by default, but ending where little happens any more: where ten iterations of L-BFGS raise the objective by no more than
-    /// `tolerance` of its size or nats per target, whichever is less, and the gradient promises no more
-    /// ([`LbfgsOptions::plateau`]); sites are settled to the same tolerance, or [`EmOptions::tolerance`] if that is less.
+    /// Creates the default options, but ending where little happens any more: where ten iterations
+    /// of L-BFGS raise the objective by no more than `tolerance` of its size or nats per target,
+    /// whichever is less, and the gradient promises no more ([`LbfgsOptions::plateau`]); sites are
+    /// settled to the same tolerance, or [`EmOptions::tolerance`] if that is less.
     pub fn ending_at(tolerance: f64) -> Self {
         let em = EmOptions::default();
         Self {
@@ -273,8 +274,8 @@ pub trait Observer {
         ControlFlow::Continue(())
     }
 
-    /// Asked before every evaluation of the objective; `true` ends the training at once, with the
-    /// best parameters found.
+    /// Tells whether to stop, asked before every evaluation of the objective; `true` ends the
+    /// training at once, with the best parameters found.
     fn interrupted(&self) -> bool {
         false
     }
@@ -308,7 +309,7 @@ pub fn train(
     train_from(model, engine, data, options, GoingOn::default(), observer)
 }
 
-/// The same with checkpoints, and from one: the model is then as [`Standing::values`] say.
+/// Does the same with checkpoints, and from one: the model is then as [`Standing::values`] say.
 ///
 /// # Errors
 /// As for [`train`]; those of the checkpointer; [`crate::Error::Invalid`] for a checkpoint of another way to train.

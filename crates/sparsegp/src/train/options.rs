@@ -80,8 +80,8 @@ impl Default for StochasticOptions {
 }
 
 impl StochasticOptions {
-    /// The paper's recipe for R-SVGP on regressions (Cortinovis et al., §4.2 and App. S5.4; what their text
-    /// leaves open is of their released configuration):
+    /// Returns the paper's recipe for R-SVGP on regressions (Cortinovis et al., §4.2 and App. S5.4;
+    /// what their text leaves open is of their released configuration):
     ///
     /// | what | value | from |
     /// | --- | --- | --- |
@@ -120,23 +120,23 @@ impl StochasticOptions {
         }
     }
 
-    /// Rows of a minibatch of that recipe.
+    /// Returns the number of rows of a minibatch of that recipe.
     pub const fn inverse_free_batch() -> usize {
         100
     }
 
-    /// Most epochs where so many minibatches make one.
+    /// Returns the most epochs where so many minibatches make one.
     pub fn epochs(&self, per_epoch: usize) -> usize {
         let (epochs, iterations) = self.least;
         self.epochs.unwrap_or_else(|| epochs.max(iterations.div_ceil(per_epoch)))
     }
 
-    /// Steps of Adam on every minibatch.
+    /// Returns the number of steps of Adam on every minibatch.
     pub(super) fn m_steps(&self) -> usize {
         self.em.map_or(1, |(_, m)| m)
     }
 
-    /// Adam's options for this model and so many iterations.
+    /// Returns Adam's options for this model and so many iterations.
     pub(super) fn adam(&self, model: &Model, iterations: usize) -> AdamOptions {
         let mut adam = self.adam.clone();
         if adam.multipliers.is_empty() {
@@ -153,10 +153,10 @@ impl StochasticOptions {
 /// Largest factor of the learning rate.
 const LARGEST_FACTOR: f64 = 10.0;
 
-/// Factors of the learning rate for the free numbers. A hyperparameter is to move on the scale of its
-/// logarithm, but a softplus is nearly linear where its value is large: without a factor a
-/// lengthscale of 30 would never become one of 100. Inducing points move by lengthscales where those
-/// are shorter than the spread of the rows.
+/// Returns the factors of the learning rate for the free numbers. A hyperparameter is to move on
+/// the scale of its logarithm, but a softplus is nearly linear where its value is large: without a
+/// factor a lengthscale of 30 would never become one of 100. Inducing points move by lengthscales
+/// where those are shorter than the spread of the rows.
 fn multipliers(model: &Model, inducing_rate: f64) -> Vec<f64> {
     let mut relevance = vec![0.0; model.inducing_points().map_or(0, |z| z.ncols())];
     model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));

@@ -32,7 +32,7 @@ pub struct PaceState {
     all: Option<FallingRate>,
 }
 
-/// Where the free numbers of inducing points begin and how many there are.
+/// Returns where the free numbers of inducing points begin and how many there are.
 fn inducing(model: &Model) -> (usize, usize) {
     let (mut start, mut count, mut at) = (0, 0, 0);
     model.visit(&mut |_, param| {

@@ -42,7 +42,7 @@ pub(super) fn improve(model: &mut Model, engine: &dyn Engine, data: &dyn Source)
     guesses(model, engine, data)
 }
 
-/// The objective without priors; none where there is none.
+/// Returns the objective without priors; none where there is none.
 fn objective(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<Option<f64>> {
     let value = match q_steps(model) {
         Ok(mut steps) => steps.value(model, engine, data),
@@ -55,7 +55,7 @@ fn objective(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<Op
     }
 }
 
-/// Whether nobody has said anything of a parameter yet.
+/// Returns whether nobody has said anything of a parameter yet.
 fn untouched(param: &Param) -> bool {
     movable(param) && param.value().iter().all(|v| *v == 0.0)
 }
@@ -64,7 +64,7 @@ fn movable(param: &Param) -> bool {
     !param.frozen && !param.given && param.prior.is_none()
 }
 
-/// The mean function at a start in closed form; none where it stays.
+/// Returns the mean function at a start in closed form; none where it stays.
 fn means(model: &Model, data: &dyn Source) -> Result<Option<Box<dyn Mean>>> {
     let of_mean = model.mean.params();
     let find = |role: Role| of_mean.iter().find(|(_, p)| p.role() == role).map(|(_, param)| *param);
@@ -107,8 +107,9 @@ fn set(mean: &mut dyn Mean, name: &str, values: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// Weighted least squares of what the mean function leaves of the targets, with the noise variances that are known: slopes
-/// (D numbers of every target in turn, if they are wanted) and constants.
+/// Solves the weighted least squares of what the mean function leaves of the targets, with the
+/// noise variances that are known: slopes (D numbers of every target in turn, if they are wanted)
+/// and constants.
 fn least_squares(model: &Model, data: &dyn Source, lines: bool) -> Result<(Vec<f64>, Vec<f64>)> {
     if let Some(rows) = data.sharded() {
         return least_squares(model, &rows.spread()?, lines);

@@ -188,7 +188,7 @@ impl Learner for Run<'_> {
 }
 
 impl Run<'_> {
-    /// One minibatch with a rate that adapts. Returns the bound before q moved.
+    /// Trains on one minibatch with a rate that adapts. Returns the bound before q moved.
     fn adapt(&mut self, batch: &Minibatch, state: &mut TrainingState) -> Result<f64> {
         let (method, engine) = (self.method, self.engine);
         let per_epoch = batch.population().div_ceil(batch.rows().max(1));
@@ -209,7 +209,7 @@ impl Run<'_> {
         Ok(value)
     }
 
-    /// A step of q from the last pass.
+    /// Makes a step of q from the last pass.
     fn move_q(&mut self, batch: &Minibatch, state: &mut TrainingState, rate: f64) -> Result<()> {
         let Self { model, method, engine, memory, .. } = self;
         let halvings = move_q(model, method, *engine, batch, memory, rate)?;
@@ -217,7 +217,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A pass with gradients and a step of Adam. Returns the bound of the pass.
+    /// Makes a pass with gradients and a step of Adam. Returns the bound of the pass.
     fn ascend(&mut self, batch: &Minibatch, state: &mut TrainingState) -> Result<f64> {
         let Self { model, method, engine, memory, options, .. } = self;
         let (method, engine, options) = (*method, *engine, *options);

@@ -50,7 +50,7 @@ impl Way {
     /// The least move that counts as one of the whole interval is not less than this.
     const SHORTEST: f64 = 2.0;
 
-    /// The variable of a value, which is moved off the bounds.
+    /// Returns the variable of a value, which is moved off the bounds.
     fn of(self, value: f64) -> f64 {
         let c = self.ruler.off_bounds(self.ruler.measure(value));
         let far = |d: f64| (d * (2.0 + d)).sqrt();
@@ -65,7 +65,7 @@ impl Way {
         }
     }
 
-    /// The free number, and its slope.
+    /// Returns the free number, and its slope.
     fn free(self, x: f64) -> (f64, f64) {
         let far = |x: f64| {
             let x = off_zero(x);
@@ -116,7 +116,7 @@ impl Way {
 }
 
 impl Variable {
-    /// Its multiple, if it is one.
+    /// Returns its multiple, if it is one.
     fn scale(&self) -> Option<f64> {
         match self {
             Self::Scaled(scale) => Some(*scale),
@@ -124,7 +124,7 @@ impl Variable {
         }
     }
 
-    /// With the multiple that it had; none if it cannot be.
+    /// Sets the multiple that it had; none if it cannot be.
     fn with_scale(self, scale: Option<f64>) -> Option<Self> {
         match (scale, self) {
             (Some(scale), _) => Some(Self::Scaled(scale)),
@@ -133,7 +133,7 @@ impl Variable {
         }
     }
 
-    /// The free number, and its slope.
+    /// Returns the free number, and its slope.
     fn free(&self, x: f64) -> (f64, f64) {
         match self {
             Self::Scaled(step) => (x * step, *step),
@@ -152,7 +152,7 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// The variables and where they are.
+    /// Returns the variables and where they are.
     ///
     /// L-BFGS starts from a multiple of the identity: its variables should have curvatures alike. Inducing
     /// points are in parts of a lengthscale that grow with √M, since the objective is the flatter in each
@@ -212,33 +212,33 @@ impl Variables {
         Ok((Self { each, frame }, start))
     }
 
-    /// Their multiples, for a checkpoint.
+    /// Returns their multiples, for a checkpoint.
     pub(super) fn scales(&self) -> Vec<Option<f64>> {
         self.each.iter().map(Variable::scale).collect()
     }
 
-    /// With the multiples that they had; none if they cannot be.
+    /// Sets the multiples that they had; none if they cannot be.
     pub(super) fn with_scales(self, scales: Vec<Option<f64>>) -> Option<Self> {
         let pairs = self.each.into_iter().zip(scales);
         let each = pairs.map(|(variable, scale)| variable.with_scale(scale)).collect::<Option<_>>();
         Some(Self { each: each?, frame: self.frame })
     }
 
-    /// The free numbers of the model.
+    /// Returns the free numbers of the model.
     pub(super) fn free(&self, x: &[f64]) -> Vec<f64> {
         let mut free: Vec<f64> = x.iter().zip(&self.each).map(|(x, v)| v.free(*x).0).collect();
         self.frame.uncentre(&mut free);
         free
     }
 
-    /// The gradient with respect to them, in the place of that with respect to free numbers.
+    /// Puts the gradient with respect to them in the place of that with respect to free numbers.
     pub(super) fn pull(&self, x: &[f64], gradient: &mut [f64]) {
         self.frame.pull(gradient);
         let slopes = x.iter().zip(&self.each).map(|(x, v)| v.free(*x).1);
         gradient.iter_mut().zip(slopes).for_each(|(g, slope)| *g *= slope);
     }
 
-    /// What [`Variables::pull`] made its result of.
+    /// Restores what [`Variables::pull`] made its result of.
     pub(super) fn push(&self, x: &[f64], gradient: &mut [f64]) {
         let slopes = x.iter().zip(&self.each).map(|(x, v)| v.free(*x).1);
         gradient.iter_mut().zip(slopes).for_each(|(g, slope)| *g /= slope);

@@ -62,7 +62,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// Names of the two parameters.
+    /// Returns the names of the two parameters.
     fn names(self) -> [&'static str; 2] {
         match self {
             Form::Whitened | Form::Marginal => ["mu", "sqrt"],
@@ -103,7 +103,7 @@ impl Variational {
         Self { first, second, root: None, v: None, form, floor: 0.0 }
     }
 
-    /// The prior in whitened form: means 0, roots I.
+    /// Creates the prior in whitened form: means 0, roots I.
     pub fn prior(points: usize, latents: usize, diagonal: bool) -> Self {
         let mu = vec![0.0; points * latents];
         let shape = Shape::Matrix(points, latents);
@@ -118,8 +118,8 @@ impl Variational {
         Self::assemble(first, sqrt, Form::Whitened)
     }
 
-    /// From means (M×L) and roots: L lower-triangular matrices, or one M×L matrix of standard
-    /// deviations.
+    /// Creates q from means (M×L) and roots: L lower-triangular matrices, or one M×L matrix of
+    /// standard deviations.
     ///
     /// # Errors
     /// [`Error::Shape`] if they do not fit together.
@@ -178,7 +178,7 @@ impl Variational {
         self.v.iter().for_each(|v| visitor(&"v", v));
     }
 
-    /// The same, to change them.
+    /// Shows the same, to change them.
     pub fn visit_mut<'a>(&'a mut self, visitor: VisitorMut<'a, '_>) {
         let [first, second] = self.form.names();
         visitor(&first, &mut self.first);
@@ -187,7 +187,7 @@ impl Variational {
         self.v.iter_mut().for_each(|v| visitor(&"v", v));
     }
 
-    /// Number of inducing points M.
+    /// Returns the number of inducing points M.
     pub fn points(&self) -> usize {
         match self.first.shape() {
             Shape::Matrix(m, _) => m,
@@ -195,33 +195,33 @@ impl Variational {
         }
     }
 
-    /// Number of latent functions L.
+    /// Returns the number of latent functions L.
     pub fn latents(&self) -> usize {
         self.first.len() / self.points().max(1)
     }
 
-    /// Whether an optimiser of parameters leaves it as it is.
+    /// Returns whether an optimiser of parameters leaves it as it is.
     pub fn stays(&self) -> bool {
         self.first.frozen && self.second.frozen
     }
 
-    /// Whether the covariances are diagonal (in the stored form).
+    /// Returns whether the covariances are diagonal (in the stored form).
     pub fn is_diagonal(&self) -> bool {
         !matches!(self.second.shape(), Shape::Lower(..))
     }
 
-    /// The factor v of a latent function; 1 where there is none.
+    /// Returns the factor v of a latent function; 1 where there is none.
     pub fn factor_of(&self, latent: usize) -> f64 {
         self.v.as_ref().map_or(1.0, |v| v.value()[latent])
     }
 
-    /// The means as stored, M×L.
+    /// Returns the means as stored, M×L.
     pub fn mean(&self) -> Mat<f64> {
         let m = self.points();
         Mat::from_fn(m, self.latents(), |i, l| self.first.value()[l * m + i])
     }
 
-    /// The root of a latent function as stored, lower triangular (diagonal if only standard
+    /// Returns the root of a latent function as stored, lower triangular (diagonal if only standard
     /// deviations are stored).
     pub fn root(&self, latent: usize) -> Mat<f64> {
         let m = self.points();
@@ -230,7 +230,7 @@ impl Variational {
         root
     }
 
-    /// The same, into an M×M matrix.
+    /// Reads the same, into an M×M matrix.
     fn read_root(&self, latent: usize, root: &mut Mat<f64>) {
         let m = self.points();
         let diagonal = self.is_diagonal();
@@ -246,7 +246,8 @@ impl Variational {
         }
     }
 
-    /// Whitened means and roots of some latent functions that share Kuu with this factor.
+    /// Returns the whitened means and roots of some latent functions that share Kuu with this
+    /// factor.
     ///
     /// # Errors
     /// As for [`Variational::read_whitened`].
@@ -256,7 +257,7 @@ impl Variational {
         Ok(parts)
     }
 
-    /// The same, into `out`.
+    /// Reads the same, into `out`.
     ///
     /// # Errors
     /// Sites may be of no normal: see [`sites::SiteWork::posterior`]. [`Error::Invalid`] for
@@ -291,7 +292,8 @@ impl Variational {
         Ok(())
     }
 
-    /// Means and variances of every coordinate, as stored: what tells whether q still changes.
+    /// Returns the means and variances of every coordinate, as stored: what tells whether q still
+    /// changes.
     pub fn means_and_variances(&self) -> Vec<f64> {
         let m = self.points();
         let mut all = self.first.value().to_vec();
@@ -313,7 +315,7 @@ impl Variational {
         }
     }
 
-    /// The same for only some latent functions.
+    /// Takes those of only some latent functions.
     pub fn copy_latents(&mut self, other: &Self, latents: &[usize]) {
         let count = self.latents();
         for (own, other) in [(&mut self.first, &other.first), (&mut self.second, &other.second)] {
@@ -408,8 +410,8 @@ impl Variational {
     }
 }
 
-/// KL(q‖p) of whitened q = N(m, RRᵀ) against N(0, I): ½(‖R‖² + ‖m‖² − M) − Σ log|Rⱼⱼ|, of one latent
-/// function.
+/// Returns KL(q‖p) of whitened q = N(m, RRᵀ) against N(0, I): ½(‖R‖² + ‖m‖² − M) − Σ log|Rⱼⱼ|, of
+/// one latent function.
 pub fn kl(mean: &[f64], root: MatRef<f64>) -> f64 {
     let m = mean.len();
     let square = |a: &[f64]| sum_of_products(a, a);
@@ -418,7 +420,7 @@ pub fn kl(mean: &[f64], root: MatRef<f64>) -> f64 {
     0.5 * (squares - m as f64) - log_det
 }
 
-/// A lower triangle column by column, from the diagonal down.
+/// Returns a lower triangle column by column, from the diagonal down.
 fn packed(a: MatRef<f64>) -> Vec<f64> {
     (0..a.ncols()).flat_map(|j| (j..a.nrows()).map(move |i| a[(i, j)])).collect()
 }

@@ -49,8 +49,8 @@ impl Default for NaturalStep {
 }
 
 impl NaturalStep {
-    /// The whitened q after a step of its size for every latent function (0 ≤ ρ ≤ 1), into `out`; with ρ = 0 one stays
-    /// what it is, to the bit.
+    /// Computes the whitened q after a step of its size for every latent function (0 ≤ ρ ≤ 1), into
+    /// `out`; with ρ = 0 one stays what it is, to the bit.
     ///
     /// # Errors
     /// [`crate::Error::NotPositiveDefinite`] if the new precision is none: the rows' curvature is
@@ -92,8 +92,9 @@ impl NaturalStep {
         Ok(())
     }
 
-    /// The natural gradient of one latent function: where a step of size 1 leads less where q is, in the natural
-    /// parameters η₁ = S⁻¹m (M numbers) and η₂ = −½S⁻¹ (M² numbers, both triangles).
+    /// Returns the natural gradient of one latent function: where a step of size 1 leads less where
+    /// q is, in the natural parameters η₁ = S⁻¹m (M numbers) and η₂ = −½S⁻¹ (M² numbers, both
+    /// triangles).
     pub fn gradient(&mut self, q: &Parts, rows: Statistics<'_>, l: usize) -> Vec<f64> {
         let (m, root) = (q.mean.nrows(), q.roots[l].as_ref());
         sized(&mut self.inverse, m, m);
@@ -118,7 +119,7 @@ impl NaturalStep {
         all
     }
 
-    /// Lower triangle of (1 − ρ) (RRᵀ)⁻¹ + ρ (I − 2G).
+    /// Computes the lower triangle of (1 − ρ) (RRᵀ)⁻¹ + ρ (I − 2G).
     fn new_precision(&mut self, root: MatRef<f64>, gram: MatRef<f64>, rate: f64) {
         let m = root.nrows();
         sized(&mut self.precision, m, m);

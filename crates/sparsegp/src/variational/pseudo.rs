@@ -12,8 +12,8 @@ const LAMBDA: f64 = 1e-4;
 const ROOT: f64 = 1e-3;
 
 impl Variational {
-    /// m̃ = 0 and λ = 10⁻⁴, for L-SVGP or, `relaxed`, R-SVGP (with L = 10⁻³I, which optimisers do
-    /// not change).
+    /// Sets m̃ = 0 and λ = 10⁻⁴, for L-SVGP or, `relaxed`, R-SVGP (with L = 10⁻³I, which optimisers
+    /// do not change).
     pub fn pseudo_observations(
         points: usize,
         latents: usize,
@@ -41,7 +41,7 @@ impl Variational {
         q
     }
 
-    /// How m̃ becomes the mean of q, if q is kept as pseudo-observations.
+    /// Returns how m̃ becomes the mean of q, if q is kept as pseudo-observations.
     pub fn pseudo(&self) -> Option<Preconditioner> {
         match self.form {
             Form::Likelihood(preconditioner) | Form::Relaxed(preconditioner) => {
@@ -73,12 +73,12 @@ impl Variational {
         lspace.likelihood(tilde, targets, self.pseudo().unwrap_or_default())
     }
 
-    /// m̃, M×L.
+    /// Returns m̃, M×L.
     pub fn pseudo_targets(&self) -> MatRef<'_, f64> {
         MatRef::from_column_major_slice(self.first.value(), self.points(), self.latents())
     }
 
-    /// L of R-SVGP, lower triangular, into `out`.
+    /// Reads L of R-SVGP, lower triangular, into `out`.
     ///
     /// # Errors
     /// [`Error::NonFinite`] if its diagonal is not positive; [`Error::Invalid`] if there is none.

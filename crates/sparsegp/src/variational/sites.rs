@@ -64,8 +64,8 @@ impl Tying {
 }
 
 impl Variational {
-    /// Sites of 0, so that q is the prior: `size` is the number of inducing points, of rows where they
-    /// are untied.
+    /// Creates sites of 0, so that q is the prior: `size` is the number of inducing points, of rows
+    /// where they are untied.
     pub fn sites(size: usize, latents: usize, tying: Tying) -> Self {
         let shape = Shape::Matrix(size, latents);
         let zeros = |shape, len| Param::with(vec![0.0; len], shape, Transform::Identity);
@@ -79,7 +79,7 @@ impl Variational {
         Self::assemble(first, second, Form::Sites(tying))
     }
 
-    /// What sites are tied by; none if it is stored by moments.
+    /// Returns what sites are tied by; none if it is stored by moments.
     pub fn tying(&self) -> Option<Tying> {
         match self.form {
             Form::Sites(tying) => Some(tying),
@@ -87,7 +87,8 @@ impl Variational {
         }
     }
 
-    /// The second statistic of a latent function, M×M with both triangles; sites must be tied.
+    /// Reads the second statistic of a latent function, M×M with both triangles; sites must be
+    /// tied.
     fn read_second(&self, latent: usize, out: &mut Mat<f64>) {
         self.read_root(latent, out);
         mirror_lower(out.as_mut());
@@ -132,8 +133,9 @@ impl Default for SiteWork {
     }
 }
 
-/// Precisions of rows as the posterior takes them: T = L⁻ᵀL⁻¹ for L = diag(1/w) L_B, which rows without
-/// precision must not break; they keep a millionth of the largest w, a part of 10⁻¹² of T.
+/// Returns the precisions of rows as the posterior takes them: T = L⁻ᵀL⁻¹ for L = diag(1/w) L_B,
+/// which rows without precision must not break; they keep a millionth of the largest w, a part of
+/// 10⁻¹² of T.
 pub(crate) fn least_raised(second: &[f64]) -> Vec<f64> {
     let largest = second.iter().fold(1e-12_f64, |m, s| m.max(*s));
     second.iter().map(|s| s.max(1e-12 * largest)).collect()
@@ -142,7 +144,7 @@ pub(crate) fn least_raised(second: &[f64]) -> Vec<f64> {
 const PRECISION: &str = "the precision I + Γ₂ of q's sites";
 
 impl SiteWork {
-    /// Whitened mean and root of some latent functions with tied sites.
+    /// Computes whitened mean and root of some latent functions with tied sites.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] if sites of negative precision outweigh the prior,
@@ -194,7 +196,7 @@ impl SiteWork {
         Ok(())
     }
 
-    /// The same from γ₁ (M×l) and Γ₂ of every latent function (lower triangles are read).
+    /// Computes the same from γ₁ (M×l) and Γ₂ of every latent function (lower triangles are read).
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`] as for [`SiteWork::posterior`].
@@ -211,7 +213,7 @@ impl SiteWork {
         Ok(())
     }
 
-    /// e and the root of B⁻¹ from γ₁ and Γ₂.
+    /// Computes e and the root of B⁻¹ from γ₁ and Γ₂.
     fn finish(&mut self, at: usize, out: &mut Parts) -> Result<()> {
         let m = self.precision.nrows();
         (0..m).for_each(|j| self.precision[(j, j)] += 1.0);
@@ -315,7 +317,7 @@ impl SiteWork {
         fall
     }
 
-    /// γ₁ in the coordinates of what is stored.
+    /// Computes γ₁ in the coordinates of what is stored.
     fn stored_first(&mut self, tying: Tying, l: MatRef<'_, f64>, par: Par) {
         match tying {
             Tying::Natural => solve_lower_transpose(l, self.first.as_mut(), par),
@@ -360,7 +362,7 @@ impl SiteWork {
         }
     }
 
-    /// Sp − f and Y_u of one latent function: how the sums of untied sites move q.
+    /// Returns Sp − f and Y_u of one latent function: how the sums of untied sites move q.
     pub fn back(&mut self, parts: &Parts, rows: Statistics<'_>, at: usize) -> (Mat<f64>, Mat<f64>) {
         covariance(parts.roots[at].as_ref(), &mut self.second);
         let (s, e) = (self.second.as_ref(), column_of(&parts.mean, at));
@@ -380,7 +382,7 @@ impl SiteWork {
         (w, out)
     }
 
-    /// w into `self.w`, with S in `self.second`.
+    /// Writes w into `self.w`, with S in `self.second`.
     fn weigh(&mut self, natural: bool, parts: &Parts, phi_a: MatRef<f64>, at: usize) {
         let (s, m) = (self.second.as_ref(), self.second.nrows());
         let (p, e) = (phi_a.subcols(at, 1), parts.mean.as_ref().subcols(at, 1));
@@ -402,7 +404,7 @@ fn column_of(a: &Mat<f64>, j: usize) -> Mat<f64> {
     a.as_ref().subcols(j, 1).to_owned()
 }
 
-/// S = RRᵀ, both triangles.
+/// Computes S = RRᵀ, both triangles.
 pub(crate) fn covariance(root: MatRef<f64>, out: &mut Mat<f64>) {
     let m = root.nrows();
     sized(out, m, m);

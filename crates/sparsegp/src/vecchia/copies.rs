@@ -38,13 +38,13 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// The rows.
+    /// Returns the rows.
     pub fn rows(&self) -> Rows<'_> {
         Rows { x: self.x.as_ref(), residual: self.residual.as_ref(), noise: &self.noise }
     }
 }
 
-/// Whether a kernel tells copies of a row apart, as white noise does.
+/// Returns whether a kernel tells copies of a row apart, as white noise does.
 fn tells_apart(kernel: &dyn Kernel, x: MatRef<f64>) -> bool {
     let twice = Mat::from_fn(2, x.ncols(), |_, j| x[(0, j)]);
     let k = covariances(kernel, twice.as_ref(), None);
@@ -68,12 +68,12 @@ impl Copies {
         (first.len() < of.len() && !tells_apart(kernel, x)).then_some(Self { of, first })
     }
 
-    /// The place of every row.
+    /// Returns the place of every row.
     pub fn of(&self) -> &[u32] {
         &self.of
     }
 
-    /// The first row of every place.
+    /// Returns the first row of every place.
     pub fn first(&self) -> &[usize] {
         &self.first
     }
@@ -104,7 +104,7 @@ impl Copies {
         Some(Merged { x, residual, noise, log_factors })
     }
 
-    /// Slopes in all rows, from those in the merged ones.
+    /// Returns slopes in all rows, from those in the merged ones.
     pub fn pull(&self, rows: Rows<'_>, merged: &Merged, slopes: Slopes) -> Slopes {
         let (n, p) = (self.of.len(), rows.residual.ncols());
         let (mut residual, mut noise) = (Mat::zeros(n, p), vec![0.0; n]);

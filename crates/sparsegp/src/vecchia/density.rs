@@ -193,7 +193,8 @@ impl Scratch {
         Ok(())
     }
 
-    /// Ḡ = sym(VᵀWV) over the rows j that respond, in `k_bar`, with `products` for zᵢᵀzⱼ (i ≤ j) of so many targets.
+    /// Computes Ḡ = sym(VᵀWV) over the rows j that respond, in `k_bar`, with `products` for zᵢᵀzⱼ
+    /// (i ≤ j) of so many targets.
     pub(super) fn weigh(
         &mut self,
         block: Block<'_>,
@@ -224,7 +225,7 @@ impl Scratch {
         gemm(self.k_bar.as_mut(), Accum::Replace, sides, others.transpose(), 0.5, Par::Seq);
     }
 
-    /// Ḡ and r̄ = −Σⱼ vⱼzⱼᵀ over the rows j that respond.
+    /// Computes Ḡ and r̄ = −Σⱼ vⱼzⱼᵀ over the rows j that respond.
     fn pull(&mut self, kernel: &dyn Kernel, block: Block<'_>, p: usize, part: &mut Part) {
         self.weigh(block, p, |z, i, j| (0..p).map(|t| z[(i, t)] * z[(j, t)]).sum());
         let n = block.rows.len();

@@ -25,12 +25,12 @@ impl Features {
         Ok(Self { z, basis })
     }
 
-    /// Number of points M.
+    /// Returns the number of points M.
     pub fn points(&self) -> usize {
         self.z.nrows()
     }
 
-    /// What was added to the diagonal of Kuu.
+    /// Returns what was added to the diagonal of Kuu.
     pub fn jitter(&self) -> f64 {
         self.basis.factor().jitter
     }

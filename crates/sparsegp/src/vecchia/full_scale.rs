@@ -234,7 +234,7 @@ impl Scratch {
         Ok(())
     }
 
-    /// e and E of the rows that respond, and what else they contribute.
+    /// Computes e and E of the rows that respond, and what else they contribute.
     fn whiten(&mut self, of: &FullScale<'_>, block: Block<'_>, part: &mut Part) {
         let (p, m, count) = (self.r.ncols(), of.features.points(), responding(block).count());
         let (l, k) = (self.own.factor.l.as_ref(), &self.own.k);
@@ -267,7 +267,7 @@ impl Scratch {
         }
     }
 
-    /// Slopes from those in e and E.
+    /// Computes slopes from those in e and E.
     fn pull(
         &mut self,
         of: &FullScale<'_>,
@@ -319,7 +319,8 @@ impl Scratch {
         of.kernel.vjp(x, None, k, self.k_bar.as_mut(), &mut self.own.tape, &mut sinks);
     }
 
-    /// What the rows that respond add to the diagonal of Q, to −Σ⁻¹r = Σⱼ vⱼēⱼ, and to H = Σⱼ Eⱼvⱼᵀ.
+    /// Computes what the rows that respond add to the diagonal of Q, to −Σ⁻¹r = Σⱼ vⱼēⱼ, and to H =
+    /// Σⱼ Eⱼvⱼᵀ.
     fn precisions(
         &mut self,
         block: Block<'_>,
@@ -350,7 +351,7 @@ impl Scratch {
     }
 }
 
-/// Members that respond.
+/// Returns members that respond.
 fn responding(block: Block<'_>) -> impl Iterator<Item = usize> + '_ {
     (0..block.rows.len()).filter(move |j| block.responds[*j])
 }

@@ -20,7 +20,7 @@ fn cost(members: usize, respond: usize) -> u64 {
     n * n * (n + FILLING + RESPONDING * respond as u64)
 }
 
-/// Both lists in one, ascending, without repetitions.
+/// Puts both lists in one, ascending, without repetitions.
 fn union(a: &[u32], b: &[u32], out: &mut Vec<u32>) {
     out.clear();
     let (mut i, mut j) = (0, 0);
@@ -37,7 +37,7 @@ fn union(a: &[u32], b: &[u32], out: &mut Vec<u32>) {
 /// The place of a row in the order, and those of its neighbours, nearest first.
 pub(super) type Seen = (u32, Vec<u32>);
 
-/// Every row with its neighbours.
+/// Returns every row with its neighbours.
 pub(super) fn single(rows: &[Seen]) -> Vec<Group> {
     let of = |(rank, near): &Seen| {
         let mut members = near.clone();

@@ -86,7 +86,7 @@ impl Coupled {
         Self::within(plan, MOST_NUMBERS / functions.max(1))
     }
 
-    /// The same with so many numbers in the factor, at most.
+    /// Creates the same with so many numbers in the factor, at most.
     pub(super) fn within(plan: Arc<Plan>, most: usize) -> Result<Self> {
         let mut ranks = vec![0; plan.rows()];
         plan.order().iter().enumerate().for_each(|(rank, row)| ranks[*row as usize] = rank as u32);
@@ -119,12 +119,12 @@ impl Coupled {
         rows.iter().map(|row| self.ranks[*row as usize]).collect()
     }
 
-    /// Numbers of rows in the order of the plan.
+    /// Returns the numbers of rows in the order of the plan.
     fn in_order(&self, values: &[f64]) -> Vec<f64> {
         self.plan.order().iter().map(|row| values[*row as usize]).collect()
     }
 
-    /// Numbers in the order of the plan, row by row.
+    /// Returns numbers in the order of the plan, row by row.
     fn by_row(&self, values: &[f64]) -> Vec<f64> {
         self.ranks.iter().map(|rank| values[*rank as usize]).collect()
     }
@@ -281,7 +281,7 @@ impl Latent {
     }
 }
 
-/// The covariance of the function at the rows of a block.
+/// Computes the covariance of the function at the rows of a block.
 fn renew(own: &mut Factored, kernel: &dyn Kernel, block: Block<'_>, rows: Rows<'_>) -> Result<()> {
     let outcome = own.renew(kernel, block.rows, rows, Mat::<f64>::new().as_ref());
     outcome.map_err(|error| match error {
@@ -297,7 +297,7 @@ fn renew(own: &mut Factored, kernel: &dyn Kernel, block: Block<'_>, rows: Rows<'
     })
 }
 
-/// V_RᵀV_R of a block, the lower triangle, and its part of log |Q|.
+/// Returns V_RᵀV_R of a block, the lower triangle, and its part of log |Q|.
 fn precision(
     kernel: &dyn Kernel,
     block: Block<'_>,

@@ -24,17 +24,17 @@ impl Metric {
         }
     }
 
-    /// The factor of every column.
+    /// Returns the factor of every column.
     pub fn scales(&self) -> &[f64] {
         &self.0
     }
 
-    /// Number of columns that count.
+    /// Returns the number of columns that count.
     pub fn dims(&self) -> usize {
         self.0.iter().filter(|scale| **scale > 0.0).count()
     }
 
-    /// Places of rows (N×D), one after the other.
+    /// Returns the places of rows (N×D), one after the other.
     pub(super) fn places(&self, x: MatRef<f64>) -> Vec<f64> {
         let own: Vec<(usize, f64)> =
             self.0.iter().copied().enumerate().filter(|(_, scale)| *scale > 0.0).collect();
@@ -42,8 +42,8 @@ impl Metric {
         (0..x.nrows()).flat_map(row).collect()
     }
 
-    /// How much one of the scales that matter differs from that of another metric: the largest ratio, at least 1.
-    /// Below `least`, a scale moves no neighbours and counts as that.
+    /// Returns how much one of the scales that matter differs from that of another metric: the
+    /// largest ratio, at least 1. Below `least`, a scale moves no neighbours and counts as that.
     pub fn apart(&self, other: &Self, least: f64) -> f64 {
         let both = self.0.iter().zip(&other.0).map(|(a, b)| (a.max(least), b.max(least)));
         both.fold(1.0, |most, (a, b)| f64::max(most, (a / b).max(b / a)))

@@ -90,12 +90,12 @@ impl Scratch {
         Self { x: new(), g: new(), z: new(), k: new(), phi: new(), tape, factor }
     }
 
-    /// b = L⁻ᵀ(L⁻¹k), in the place of L⁻¹k.
+    /// Computes b = L⁻ᵀ(L⁻¹k), in the place of L⁻¹k.
     fn weights(&mut self) {
         solve_lower_transpose(self.factor.l.as_ref(), self.k.as_mut(), Par::Seq);
     }
 
-    /// φ − Φb, in the place of φ.
+    /// Puts φ − Φb in the place of φ.
     fn leave(&self, phi: &mut [f64]) {
         if phi.is_empty() {
             return;
@@ -122,20 +122,20 @@ impl Nearest {
         Ok(Self { kernel, x, residual, noise, metric, neighbours, tree, common, phi })
     }
 
-    /// Neighbours for what inducing points do not explain: `phi` are the features of the rows (M×N), `common` is what the rows say of
-    /// the inducing variables ([`super::FullScale`]).
+    /// Returns neighbours for what inducing points do not explain: `phi` are the features of the
+    /// rows (M×N), `common` is what the rows say of the inducing variables ([`super::FullScale`]).
     #[must_use]
     pub fn with_points(self, features: Features, phi: Mat<f64>, common: Common) -> Self {
         Self { common: Some((features, common)), phi, ..self }
     }
 
-    /// Features of places (B×D), M×B.
+    /// Returns the features of places (B×D), M×B.
     fn features_of(&self, x: MatRef<f64>) -> Mat<f64> {
         let none = || Mat::zeros(0, x.nrows());
         self.common.as_ref().map_or_else(none, |(features, _)| features.of(&*self.kernel, x))
     }
 
-    /// The rows.
+    /// Returns the rows.
     pub fn rows(&self) -> Rows<'_> {
         Rows { x: self.x.as_ref(), residual: self.residual.as_ref(), noise: &self.noise }
     }
@@ -170,7 +170,8 @@ impl Nearest {
         })
     }
 
-    /// Means and variances at places, each given the rows that `of` finds for its index and coordinates.
+    /// Returns the means and variances at places, each given the rows that `of` finds for its index
+    /// and coordinates.
     fn each(
         &self,
         x: MatRef<f64>,
@@ -216,7 +217,8 @@ impl Nearest {
         Ok((stacked(&means, x.nrows(), p), variances))
     }
 
-    /// L⁻¹k and, for rows, L⁻¹r, with the factor of rows and then `earlier` places without noise. Of these the part of z is 0.
+    /// Computes L⁻¹k and, for rows, L⁻¹r, with the factor of rows and then `earlier` places without
+    /// noise. Of these the part of z is 0.
     fn whiten(
         &self,
         rows: &[u32],
@@ -278,7 +280,7 @@ impl Nearest {
         Ok(())
     }
 
-    /// A place with this prior variance, given rows and places before it.
+    /// Returns a place with this prior variance, given rows and places before it.
     fn link(
         &self,
         rows: &[u32],
@@ -303,7 +305,7 @@ impl Nearest {
         Ok(Link { place, fixed, rows, earlier, variance, common })
     }
 
-    /// Places (B×D), each given its nearest rows only.
+    /// Returns places (B×D), each given its nearest rows only.
     pub(super) fn links(&self, x: MatRef<f64>) -> Result<Vec<Link>> {
         let all = in_parts(x, |start, x| {
             let (mut scratch, mut prior) = (Scratch::new(), vec![0.0; x.nrows()]);
@@ -368,7 +370,8 @@ impl Joint {
         self.along(self.common.as_ref().map(|common| common.mean.clone()), |_| 0.0)
     }
 
-    /// Values at all places for values of the whitened inducing variables (M×P), with what `apart` adds to each.
+    /// Returns the values at all places for values of the whitened inducing variables (M×P), with
+    /// what `apart` adds to each.
     fn along(&self, v: Option<Mat<f64>>, mut apart: impl FnMut(&Link) -> f64) -> Mat<f64> {
         let mut f = Mat::zeros(self.links.len(), self.targets);
         for link in &self.links {

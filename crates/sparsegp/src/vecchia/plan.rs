@@ -64,7 +64,7 @@ impl Plan {
         Self::of_groups(x, metric, neighbours, |near| joined(near, neighbours))
     }
 
-    /// The plan whose blocks are of a row each.
+    /// Creates the plan whose blocks are of a row each.
     #[cfg(test)]
     pub(super) fn of_single(x: MatRef<f64>, metric: Metric, neighbours: usize) -> Self {
         Self::of_groups(x, metric, neighbours, super::groups::single)
@@ -99,37 +99,37 @@ impl Plan {
         plan
     }
 
-    /// The metric of distances.
+    /// Returns the metric of distances.
     pub fn metric(&self) -> &Metric {
         &self.metric
     }
 
-    /// Most neighbours of a row.
+    /// Returns the most neighbours of a row.
     pub fn neighbours(&self) -> usize {
         self.neighbours
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.order.len()
     }
 
-    /// Every row once, in the order.
+    /// Returns every row once, in the order.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
 
-    /// Number of blocks.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
 
-    /// Members of all blocks together.
+    /// Returns the number of members of all blocks together.
     pub(super) fn members(&self) -> usize {
         self.members.len()
     }
 
-    /// A block by its index.
+    /// Returns a block by its index.
     pub fn block(&self, index: usize) -> Block<'_> {
         let own = self.starts[index]..self.starts[index + 1];
         Block { rows: &self.members[own.clone()], responds: &self.responds[own] }

@@ -32,7 +32,7 @@ impl Part {
         Self { density: Density::default(), kernel, width, rows, places, numbers }
     }
 
-    /// The numbers of a row, 0 where it is a new one.
+    /// Returns the numbers of a row, 0 where it is a new one.
     pub(super) fn of(&mut self, row: u32) -> &mut [f64] {
         let Self { rows, places, numbers, width, .. } = self;
         let place = *places.entry(row).or_insert_with(|| {
@@ -43,7 +43,7 @@ impl Part {
         &mut numbers[place * *width..][..*width]
     }
 
-    /// Rows with their numbers.
+    /// Returns rows with their numbers.
     pub(super) fn rows(&self) -> impl Iterator<Item = (usize, &[f64])> {
         self.rows.iter().map(|row| *row as usize).zip(self.numbers.chunks_exact(self.width))
     }

@@ -43,7 +43,7 @@ pub(super) struct Near {
 }
 
 impl Near {
-    /// Its squared distance.
+    /// Returns its squared distance.
     pub(super) fn square(self) -> f64 {
         f64::from_bits(self.bits)
     }
@@ -70,7 +70,7 @@ impl Tree {
         tree
     }
 
-    /// The same tree with the place of every point in an `order`, as its rank.
+    /// Returns the same tree with the place of every point in an `order`, as its rank.
     pub(super) fn ranked(mut self, order: &[u32]) -> Self {
         let mut ranks = vec![0; order.len()];
         order.iter().enumerate().for_each(|(rank, point)| ranks[*point as usize] = rank as u32);
@@ -90,7 +90,7 @@ impl Tree {
         }
     }
 
-    /// Points with their ranks, those that are in a box one after the other.
+    /// Returns points with their ranks, those that are in a box one after the other.
     pub(super) fn points(&self) -> Vec<(u32, u32)> {
         self.points.iter().copied().zip(self.ranks.iter().copied()).collect()
     }
@@ -99,7 +99,7 @@ impl Tree {
         &self.places[slot * self.dims..][..self.dims]
     }
 
-    /// The squared distance of the nearest place in a box.
+    /// Returns the squared distance of the nearest place in a box.
     fn to_box(&self, node: usize, at: &[f64]) -> f64 {
         let (low, high) = self.corners[2 * node * self.dims..][..2 * self.dims].split_at(self.dims);
         let outside = |((v, low), high): ((&f64, &f64), &f64)| {
@@ -221,7 +221,7 @@ impl<'a> Farthest<'a> {
         (square > 0.0).then_some(next)
     }
 
-    /// Whether a point was taken.
+    /// Returns whether a point was taken.
     pub(super) fn taken(&self) -> Vec<bool> {
         let mut taken = vec![false; self.squares.len()];
         let points = self.tree.points.iter().zip(&self.squares);

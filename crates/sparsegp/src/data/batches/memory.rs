@@ -33,7 +33,7 @@ pub struct ShuffledInMemory<S> {
 }
 
 impl<S: Borrow<InMemory>> ShuffledInMemory<S> {
-    /// Batches of at most `size` rows.
+    /// Creates batches of at most `size` rows.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) if there are no rows or `size` is 0.

@@ -38,13 +38,13 @@ pub struct Position {
 
 /// Rows of a data set in batches, without end.
 pub trait Batches: Send {
-    /// Number of rows N of the data set.
+    /// Returns the number of rows N of the data set.
     fn population(&self) -> usize;
-    /// Number of input columns D.
+    /// Returns the number of input columns D.
     fn inputs(&self) -> usize;
-    /// Number of target columns P.
+    /// Returns the number of target columns P.
     fn outputs(&self) -> usize;
-    /// Number of batches T in an epoch.
+    /// Returns the number of batches T in an epoch.
     fn per_epoch(&self) -> usize;
     /// Replaces the rows in `out` by those of the next batch. Give the same `out` again: its memory is
     /// reused.
@@ -53,11 +53,11 @@ pub trait Batches: Send {
     /// [`Error::File`], [`Error::Cell`] if a file cannot be read any more or has changed. The position
     /// stays, and the next call tries again.
     fn next(&mut self, out: &mut Minibatch) -> Result<()>;
-    /// What a person should know about the order in which rows come.
+    /// Returns what a person should know about the order in which rows come.
     fn remark(&self) -> Option<String> {
         None
     }
-    /// The batch that [`Batches::next`] would give now.
+    /// Returns the batch that [`Batches::next`] would give now.
     fn position(&self) -> Position;
     /// Continues from there.
     ///
@@ -82,14 +82,14 @@ impl Default for Minibatch {
 }
 
 impl Minibatch {
-    /// Of no rows yet.
+    /// Creates a minibatch of no rows yet.
     pub fn new() -> Self {
         let rows =
             InMemory { x: Mat::new(), y: Mat::new(), weights: Vec::new(), extra: Vec::new() };
         Self { rows, population: 0 }
     }
 
-    /// Room for `rows` rows, with side columns where there are some. Allocates only to grow.
+    /// Makes room for `rows` rows, with side columns where there are some. Allocates only to grow.
     pub(super) fn resize(&mut self, rows: usize, shape: Shape) {
         for (mat, columns) in [(&mut self.rows.x, shape.inputs), (&mut self.rows.y, shape.outputs)]
         {
@@ -134,7 +134,7 @@ pub(super) struct Schedule {
 }
 
 impl Schedule {
-    /// Batches of at most `size` of `rows` rows.
+    /// Creates batches of at most `size` of `rows` rows.
     pub(super) fn new(rows: usize, size: usize) -> Result<Self> {
         if size == 0 || rows == 0 {
             return Err(Error::Invalid(format!(
@@ -145,7 +145,7 @@ impl Schedule {
         Ok(Self { rows, per_epoch: rows.div_ceil(size), next: Position::default() })
     }
 
-    /// Places of a batch: the first N mod T batches have one row more than the others.
+    /// Returns the places of a batch: the first N mod T batches have one row more than the others.
     pub(super) fn places(&self, batch: usize) -> Range<usize> {
         let (least, more) = (self.rows / self.per_epoch, self.rows % self.per_epoch);
         let start = |batch: usize| batch * least + batch.min(more);
@@ -172,7 +172,7 @@ impl Schedule {
     }
 }
 
-/// Name of the stream of random numbers of an epoch, in memory that is reused.
+/// Returns the name of the stream of random numbers of an epoch, in memory that is reused.
 pub(super) fn stream_name(name: &mut String, epoch: u64) -> &str {
     use std::fmt::Write;
     name.clear();
@@ -181,7 +181,7 @@ pub(super) fn stream_name(name: &mut String, epoch: u64) -> &str {
     name
 }
 
-/// Fisher–Yates in place: 0, 1, …, n − 1 become [`crate::rng::permutation`] of all n.
+/// Shuffles by Fisher–Yates in place: 0, 1, …, n − 1 become [`crate::rng::permutation`] of all n.
 pub(super) fn shuffle(generator: &mut impl Rng, order: &mut [usize]) {
     order.iter_mut().enumerate().for_each(|(i, value)| *value = i);
     for i in 0..order.len() {

@@ -24,7 +24,7 @@ pub struct ShuffledShards<'a> {
 }
 
 impl<'a> ShuffledShards<'a> {
-    /// Batches of at most `size` rows.
+    /// Creates batches of at most `size` rows.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) if there are no rows or `size` is 0.

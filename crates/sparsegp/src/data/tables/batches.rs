@@ -78,7 +78,7 @@ impl ShuffledTable {
     pub const BUFFER_ROWS: usize = 1 << 18;
     const BUFFER_BYTES: usize = 1 << 28;
 
-    /// Batches of at most `size` rows, standardised as those of `source` are.
+    /// Creates batches of at most `size` rows, standardised as those of `source` are.
     ///
     /// # Errors
     /// [`Error::Invalid`] if `size` is 0.
@@ -89,13 +89,13 @@ impl ShuffledTable {
         Ok(this.buffer_rows(buffer))
     }
 
-    /// Rows of so many numbers that are held unless said otherwise.
+    /// Returns how many rows of so many numbers are held unless said otherwise.
     fn most_rows(numbers: usize) -> usize {
         let bytes_of_row = size_of::<f64>() * numbers + size_of::<usize>();
         Self::BUFFER_ROWS.min(Self::BUFFER_BYTES / bytes_of_row)
     }
 
-    /// Rows of a stretch unless said otherwise.
+    /// Returns the number of rows of a stretch unless said otherwise.
     pub(in crate::data) fn stretch_rows(numbers: usize) -> usize {
         (Self::most_rows(numbers) / 2).max(1)
     }
@@ -109,7 +109,7 @@ impl ShuffledTable {
         self
     }
 
-    /// The most rows that were held at a time.
+    /// Returns the most rows that were held at a time.
     pub fn most_rows_held(&self) -> usize {
         self.held.most.load(Ordering::Relaxed)
     }
@@ -263,7 +263,7 @@ impl Reading {
         }
     }
 
-    /// One epoch of stretches from all over the file; `false` if nobody wants more.
+    /// Sends one epoch of stretches from all over the file; `false` if nobody wants more.
     fn scattered(
         &self,
         places: &Places,
@@ -299,7 +299,7 @@ impl Reading {
         Ok(true)
     }
 
-    /// One epoch of stretches that follow one another; `false` if nobody wants more.
+    /// Sends one epoch of stretches that follow one another; `false` if nobody wants more.
     fn in_order(
         &self,
         epoch: u64,

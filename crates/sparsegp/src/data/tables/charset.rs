@@ -28,7 +28,7 @@ pub(super) struct Decoded<R> {
 }
 
 impl<R: Read> Decoded<R> {
-    /// Of a text in this encoding, with or without a byte order mark.
+    /// Creates a reader of a text in this encoding, with or without a byte order mark.
     pub fn new(inner: R, encoding: &'static Encoding) -> Self {
         const BUFFER: usize = 1 << 15;
         let decoder = encoding.new_decoder_with_bom_removal();

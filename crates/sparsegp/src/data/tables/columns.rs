@@ -48,29 +48,31 @@ fn owned(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
 }
 
 impl Selection {
-    /// These targets; every other column is an input until [`Selection::inputs`] says otherwise.
+    /// Selects these targets; every other column is an input until [`Selection::inputs`] says
+    /// otherwise.
     pub fn targets(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { targets: owned(names), ..Self::default() }
     }
 
-    /// These columns as targets, and no inputs: for what explains columns by nothing that is in the table.
+    /// Selects these columns as targets, and no inputs: for what explains columns by nothing that
+    /// is in the table.
     pub fn targets_alone(names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { targets: owned(names), inputs: Some(Vec::new()), alone: true, ..Self::default() }
     }
 
-    /// No targets; every column is an input until [`Selection::inputs`] says otherwise.
+    /// Selects no targets; every column is an input until [`Selection::inputs`] says otherwise.
     pub fn all_inputs() -> Self {
         Self::default()
     }
 
-    /// Exactly these inputs, in this order.
+    /// Sets exactly these inputs, in this order.
     #[must_use]
     pub fn inputs(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.inputs = Some(owned(names));
         self
     }
 
-    /// Exactly these inputs, in this order, with their encodings.
+    /// Sets exactly these inputs, in this order, with their encodings.
     #[must_use]
     pub fn columns(mut self, columns: impl IntoIterator<Item = InputColumn>) -> Self {
         self.encodings.clear();
@@ -135,7 +137,7 @@ impl Selection {
         self
     }
 
-    /// Positions of the selected columns in `header`.
+    /// Returns the positions of the selected columns in `header`.
     pub(super) fn resolve(&self, path: &Path, header: &[String]) -> Result<Roles> {
         let find = |name: &String| position(path, header, name);
         let targets = match &self.targets[..] {
@@ -215,7 +217,7 @@ impl Selection {
         Ok(())
     }
 
-    /// Inputs with those last that are standard deviations of others.
+    /// Returns inputs with those last that are standard deviations of others.
     fn with_deviations(
         &self,
         path: &Path,

@@ -63,7 +63,7 @@ fn next(path: &Path, records: &mut Records, record: &mut ByteRecord, rows: usize
     })
 }
 
-/// The sentence for a failure in the middle of a file.
+/// Returns the sentence for a failure in the middle of a file.
 fn read_error(path: &Path, error: csv::Error, rows: usize) -> Error {
     let reason = match error.into_kind() {
         csv::ErrorKind::Io(error) => match error.kind() {
@@ -85,7 +85,8 @@ fn read_error(path: &Path, error: csv::Error, rows: usize) -> Error {
     Error::File { path: path.into(), reason }
 }
 
-/// Column names of the file, or an error for an empty file and for one that starts with data.
+/// Returns the column names of the file, or an error for an empty file and for one that starts with
+/// data.
 pub(super) fn header(path: &Path, dialect: Dialect) -> Result<Vec<String>> {
     let fail = |reason: String| Err(Error::File { path: path.into(), reason });
     let mut record = ByteRecord::new();
@@ -326,7 +327,8 @@ impl Reader for CsvReader {
     }
 }
 
-/// The number for a cell of dates or categories. `last`: the column whose category was looked up last, and its code.
+/// Returns the number for a cell of dates or categories. `last`: the column whose category was
+/// looked up last, and its code.
 fn encoded(
     plan: &Plan,
     field: &Field,

@@ -82,7 +82,7 @@ pub(super) struct Field {
 }
 
 impl Field {
-    /// A column that is read as it is.
+    /// Creates a column that is read as it is.
     pub fn number(index: usize, name: &str) -> Self {
         let reading = Reading::Number;
         Self { index, name: name.into(), input: name.into(), reading, filled: None }
@@ -111,7 +111,7 @@ pub(super) struct Raw {
 }
 
 impl Raw {
-    /// Of no rows yet, for about this many.
+    /// Creates raw rows, none yet, with room for about this many.
     pub fn new(plan: &Plan, rows: usize) -> Self {
         // "All rows" is not a number to prepare for.
         const MOST: usize = 1 << 20;
@@ -123,7 +123,8 @@ impl Raw {
         }
     }
 
-    /// Inputs and targets as column-major matrices. Columns are freed as they are copied.
+    /// Returns the inputs and targets as column-major matrices. Columns are freed as they are
+    /// copied.
     pub fn into_parts(self, plan: &Plan) -> Parts {
         let (n, inputs) = (self.rows.len(), plan.inputs);
         let mut x = Mat::zeros(n, inputs);
@@ -175,8 +176,8 @@ pub(super) trait Reader: Send {
         out: &mut Raw,
     ) -> Result<bool>;
 
-    /// Kept rows between two places that are worth noting; none where reading can start only at the
-    /// first row.
+    /// Returns the number of kept rows between two places that are worth noting; none where reading
+    /// can start only at the first row.
     fn near(&self) -> Option<usize>;
 
     /// Goes to a place that was noted.
@@ -187,22 +188,22 @@ pub(super) trait Reader: Send {
 pub(super) type Stamp = Vec<(u64, Option<SystemTime>)>;
 
 impl Plan {
-    /// Which of the numeric columns holds labels.
+    /// Returns which of the numeric columns holds labels.
     pub fn label_index(&self) -> Option<usize> {
         (self.labels && self.outputs == 1).then_some(self.inputs)
     }
 
-    /// Whether NaN takes the place of what is missing in this numeric column.
+    /// Returns whether NaN takes the place of what is missing in this numeric column.
     pub fn keeps_missing(&self, j: usize) -> bool {
         self.missing == Missing::Keep && (self.inputs..self.inputs + self.outputs).contains(&j)
     }
 
-    /// Which of the numeric columns holds weights.
+    /// Returns which of the numeric columns holds weights.
     pub fn weight_index(&self) -> Option<usize> {
         self.weight.then_some(self.inputs + self.outputs)
     }
 
-    /// Which of the numeric columns hold standard deviations of inputs.
+    /// Returns which of the numeric columns hold standard deviations of inputs.
     fn deviation_indices(&self) -> std::ops::Range<usize> {
         self.inputs - self.deviations.len()..self.inputs
     }
@@ -242,7 +243,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Whether the mask (if any) keeps this row.
+    /// Returns whether the mask (if any) keeps this row.
     pub fn keeps(&self, row: usize) -> Result<bool> {
         let Some((mask, flag)) = &self.keep else { return Ok(true) };
         match mask.get(row + self.first_row) {
@@ -290,12 +291,12 @@ impl Plan {
         }
     }
 
-    /// An error about the cell of this row (from 0).
+    /// Returns an error about the cell of this row (from 0).
     pub fn cell_error(&self, row: usize, column: &str, reason: String) -> Error {
         Error::Cell { path: self.path.clone(), row: row + 1, column: column.into(), reason }
     }
 
-    /// The refusal of a missing cell; `what` says how it is missing.
+    /// Returns the refusal of a missing cell; `what` says how it is missing.
     pub fn missing_error(&self, row: usize, column: &str, what: &str) -> Error {
         let remedy = "pass `--missing drop` to leave such rows out";
         self.cell_error(row, column, format!("{what}; {remedy}"))
@@ -327,14 +328,14 @@ impl Cursor {
         Ok(Self { plan, reader, progress, more: true })
     }
 
-    /// The next `rows` rows that are kept; fewer at the end of the file, none after it.
+    /// Reads the next `rows` rows that are kept; fewer at the end of the file, none after it.
     pub fn read(&mut self, rows: usize) -> Result<Raw> {
         let mut out = Raw::new(&self.plan, rows);
         self.read_into(&mut out, rows)?;
         Ok(out)
     }
 
-    /// The same, appended to others.
+    /// Reads the same, appended to others.
     fn read_into(&mut self, out: &mut Raw, rows: usize) -> Result<()> {
         let before = out.rows.len();
         while self.more && out.rows.len() < before + rows {
@@ -356,7 +357,7 @@ impl Cursor {
         self.progress.places = self.reader.near().map(Places::new);
     }
 
-    /// The kept rows of these pieces, in this order; fewer where the file has changed.
+    /// Reads the kept rows of these pieces, in this order; fewer where the file has changed.
     pub fn read_pieces<'a>(&mut self, pieces: impl Iterator<Item = &'a Piece>) -> Result<Raw> {
         let mut out = Raw::new(&self.plan, 0);
         for piece in pieces {
@@ -382,7 +383,7 @@ impl Cursor {
         &self.progress
     }
 
-    /// The places that were noted.
+    /// Returns the places that were noted.
     pub fn into_places(self) -> Option<Places> {
         self.progress.places
     }

@@ -88,7 +88,7 @@ impl Reach {
         self.unit.starts_with(' ')
     }
 
-    /// Where so many parts end, as shares of the whole; fewer where there are fewer steps.
+    /// Returns where so many parts end, as shares of the whole; fewer where there are fewer steps.
     fn shares(&self, parts: usize) -> Vec<f64> {
         let of_steps = self.is_of_steps();
         let share = |i: usize| match i as f64 / parts as f64 {
@@ -101,7 +101,7 @@ impl Reach {
         all
     }
 
-    /// The end of a part in words.
+    /// Returns the end of a part in words.
     fn label(&self, share: f64) -> String {
         let number = share * self.number;
         let (number, unit) = match (self.unit.as_str(), number.fract() == 0.0) {
@@ -117,7 +117,7 @@ impl Reach {
         }
     }
 
-    /// The time after a share of it.
+    /// Returns the time after a share of it.
     fn after(&self, start: f64, end: f64, share: f64) -> Option<f64> {
         if let Length::Months(months) = self.length {
             let own = f64::from(months) * share;
@@ -325,7 +325,7 @@ impl CutOffs {
     }
 }
 
-/// The times up to a cut-off with the mean of their targets, in rising order.
+/// Returns the times up to a cut-off with the mean of their targets, in rising order.
 fn values(cut: &CutOff, times: &[f64], y: &[f64]) -> Vec<(f64, f64)> {
     let rows = cut.train.iter().filter(|row| y[**row].is_finite());
     let mut pairs: Vec<(f64, f64)> = rows.map(|row| (times[*row], y[*row])).collect();
@@ -335,7 +335,7 @@ fn values(cut: &CutOff, times: &[f64], y: &[f64]) -> Vec<(f64, f64)> {
         .collect()
 }
 
-/// The pair whose time is nearest, the earlier one of two.
+/// Returns the pair whose time is nearest, the earlier one of two.
 fn nearest(known: &[(f64, f64)], time: f64) -> Option<(f64, f64)> {
     let at = known.partition_point(|own| own.0 < time);
     let (left, right) = (at.checked_sub(1).map(|i| known[i]), known.get(at).copied());

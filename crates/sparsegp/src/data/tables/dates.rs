@@ -77,7 +77,8 @@ pub fn days(text: &str) -> Option<f64> {
     moment.or_else(hour).map(|moment| seconds(moment) / DAY)
 }
 
-/// Days since 1970-01-01 as a date, or where it is not midnight as a moment in UTC, as [`days`] reads it.
+/// Returns days since 1970-01-01 as a date, or where it is not midnight as a moment in UTC, as
+/// [`days`] reads it.
 ///
 /// ```
 /// use sparsegp::data::date_text;
@@ -95,7 +96,7 @@ pub fn date_text(days: f64) -> String {
     }
 }
 
-/// The refusal of a cell that is not a date.
+/// Returns the refusal of a cell that is not a date.
 pub(super) fn no_date(cell: &str) -> String {
     format!(
         "`{}` is not a date, but the column has dates; write it as `2024-12-31` or `2024-12-31T13:05:00Z`",

@@ -77,7 +77,7 @@ impl InputColumn {
 }
 
 impl Table {
-    /// Names of the input columns of a selection, in its order.
+    /// Returns the names of the input columns of a selection, in its order.
     ///
     /// # Errors
     /// As for [`Table::select`].
@@ -154,7 +154,7 @@ impl Table {
         Some(Field::number(index, name))
     }
 
-    /// What the input columns hold.
+    /// Returns what the input columns hold.
     fn peek(&self, columns: &[InputColumn], options: &EncodeOptions) -> Result<Vec<Holds>> {
         let mut holds = vec![Holds::Numbers; columns.len()];
         let mut unclear = Vec::new();
@@ -185,7 +185,7 @@ impl Table {
         Ok(holds)
     }
 
-    /// The categories of these columns, in all rows of the file.
+    /// Returns the categories of these columns, in all rows of the file.
     fn categories(
         &self,
         columns: &[InputColumn],

@@ -26,8 +26,8 @@ pub enum Fill {
 }
 
 impl Fill {
-    /// What becomes of rows in which something else is missing: with inputs filled that is a target or a weight, and they are left
-    /// out; where numbers stay missing, they are refused.
+    /// Returns what becomes of rows in which something else is missing: with inputs filled that is
+    /// a target or a weight, and they are left out; where numbers stay missing, they are refused.
     pub fn of_rows(self) -> Missing {
         match self {
             Self::Mean | Self::Indicator => Missing::Drop,
@@ -58,7 +58,8 @@ impl Found {
 /// Why a column of dates with holidays cannot be filled.
 const OF_HOLIDAYS: &str = "has missing dates, and dates with holidays are not filled; leave out such rows (`--missing drop`)";
 
-/// An encoding with missing cells filled, numbers and dates by a mean; none of dates with holidays.
+/// Returns an encoding with missing cells filled, numbers and dates by a mean; none of dates with
+/// holidays.
 fn filled(own: &Encoding, mean: f64, how: Fill) -> Result<Option<Encoding>> {
     Ok(Some(match own {
         Encoding::Code(all) => Encoding::Code(all.with_missing()?),
@@ -110,7 +111,7 @@ impl Table {
         Ok((selection.clone().columns(columns), gaps))
     }
 
-    /// A column as it is, with NaN where a cell is missing.
+    /// Returns a column as it is, with NaN where a cell is missing.
     fn unfilled(&self, own: &InputColumn) -> Option<Field> {
         let index = self.columns.iter().position(|name| *name == own.name)?;
         let (input, reading) = own.readings().into_iter().next()?;
@@ -121,7 +122,7 @@ impl Table {
         Some(Field { index, name: own.name.clone(), input, reading, filled: Some(f64::NAN) })
     }
 
-    /// How often cells of these columns are missing, and the means of the others.
+    /// Returns how often cells of these columns are missing, and the means of the others.
     fn gaps(&self, fields: Vec<Field>) -> Result<Vec<Found>> {
         let mut found = vec![Found::default(); fields.len()];
         let inputs = fields.len();

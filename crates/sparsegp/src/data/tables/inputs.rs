@@ -10,7 +10,7 @@ use crate::data::sphere::COORDINATES;
 use std::sync::Arc;
 
 impl InputColumn {
-    /// The numbers for a cell, one for each of the [`InputColumn::input_names`].
+    /// Returns the numbers for a cell, one for each of the [`InputColumn::input_names`].
     ///
     /// # Errors
     /// What is wrong with a cell that cannot be read so, to be put after the name of its row and column.
@@ -63,7 +63,8 @@ impl InputColumn {
         self.readings().iter().map(|(_, reading)| reading.of_code(code)).collect()
     }
 
-    /// What takes the place of a missing cell, for each of the inputs; none where a missing cell is refused.
+    /// Returns what takes the place of a missing cell, for each of the inputs; none where a missing
+    /// cell is refused.
     pub(super) fn fillings(&self) -> Vec<Option<f64>> {
         match &self.encoding {
             Encoding::Filled(own) => own.inputs(None).into_iter().map(Some).collect(),
@@ -74,7 +75,7 @@ impl InputColumn {
         }
     }
 
-    /// What it becomes, with the names.
+    /// Returns what it becomes, with the names.
     pub(super) fn readings(&self) -> Vec<(String, Reading)> {
         let readings = match &self.encoding {
             Encoding::Number => vec![Reading::Number],
@@ -105,7 +106,7 @@ impl InputColumn {
 }
 
 impl Categories {
-    /// The code of a cell.
+    /// Returns the code of a cell.
     pub(super) fn find(&self, cell: &str) -> Result<usize, String> {
         self.code(cell).or_else(|| self.open.then_some(self.labels().len())).ok_or_else(|| {
             format!(
@@ -141,7 +142,7 @@ pub(super) enum Reading {
 }
 
 impl Reading {
-    /// The number for a category.
+    /// Returns the number for a category.
     pub fn of_code(&self, code: usize) -> f64 {
         match self {
             Reading::Category { all, of: Some(_) } if code == all.labels().len() => all.apart(),
@@ -150,7 +151,7 @@ impl Reading {
         }
     }
 
-    /// The code of a cell.
+    /// Returns the code of a cell.
     ///
     /// # Errors
     /// The category that is unknown, and what to do about it; for anything but categories.
@@ -166,7 +167,7 @@ impl Reading {
         })
     }
 
-    /// The number for a date as days.
+    /// Returns the number for a date as days.
     pub fn of_date(&self, days: f64) -> f64 {
         match self {
             Reading::Holiday { all, of } => all.is_on(*of, days),
@@ -174,7 +175,7 @@ impl Reading {
         }
     }
 
-    /// The number for a number.
+    /// Returns the number for a number.
     pub fn of_number(&self, value: f64) -> f64 {
         if matches!(self, Reading::Gap { .. }) { 0.0 } else { value }
     }

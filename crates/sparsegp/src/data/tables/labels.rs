@@ -18,7 +18,7 @@ impl Encoder {
         Self { codes, closed: known.is_some() }
     }
 
-    /// The code of a label.
+    /// Returns the code of a label.
     ///
     /// # Errors
     /// What is wrong with it, for an error that names the cell.
@@ -48,7 +48,7 @@ impl Encoder {
         Ok(code as f64)
     }
 
-    /// The labels seen.
+    /// Returns the labels seen.
     pub fn labels(&self) -> impl Iterator<Item = &String> {
         self.codes.keys()
     }
@@ -60,7 +60,7 @@ impl Encoder {
     }
 }
 
-/// The first of some labels, for an error.
+/// Returns the first of some labels, for an error.
 pub(super) fn listed(labels: Vec<&str>) -> String {
     const MOST: usize = 10;
     let first: Vec<String> = labels.iter().take(MOST).map(|label| format!("`{label}`")).collect();

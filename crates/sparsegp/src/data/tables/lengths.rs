@@ -101,8 +101,9 @@ fn is_end_of_month(own: NaiveDateTime) -> bool {
     own.date().checked_add_days(Days::new(1)).is_some_and(|next| next.day() == 1)
 }
 
-/// Days of the moment so many calendar months later (earlier, if negative), on the same day of the month, or the last where there is
-/// none; the last days of months are followed by last days.
+/// Returns the days of the moment so many calendar months later (earlier, if negative), on the same
+/// day of the month, or the last where there is none; the last days of months are followed by last
+/// days.
 fn months_after(days: f64, months: i64) -> Option<f64> {
     let own = moment(days)?;
     let count = Months::new(u32::try_from(months.unsigned_abs()).ok()?);
@@ -118,7 +119,8 @@ fn months_after(days: f64, months: i64) -> Option<f64> {
     Some(found.and_utc().timestamp_micros() as f64 / (DAY * 1e6))
 }
 
-/// The usual step between times in rising order: the median, or of dates months where they follow each other so.
+/// Returns the usual step between times in rising order: the median, or of dates months where they
+/// follow each other so.
 pub(super) fn usual(times: &[f64], dates: bool) -> Option<Length> {
     let mut steps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     if dates {

@@ -46,7 +46,8 @@ impl Part {
     }
 }
 
-/// Files that a path stands for, with the folder that their names begin with; none where it is a file itself.
+/// Returns files that a path stands for, with the folder that their names begin with; none where it
+/// is a file itself.
 pub(super) fn files(path: &Path) -> Result<Option<(PathBuf, Vec<PathBuf>)>> {
     let fail = |reason: String| Err(Error::File { path: path.into(), reason });
     let is_pattern = |part: &str| part.contains(['*', '?', '[']);
@@ -80,7 +81,8 @@ pub(super) fn files(path: &Path) -> Result<Option<(PathBuf, Vec<PathBuf>)>> {
     Ok(Some((root, found)))
 }
 
-/// Tables in a folder and the folders in it, but for hidden ones and those that begin with `_`.
+/// Returns tables in a folder and the folders in it, but for hidden ones and those that begin with
+/// `_`.
 fn walk(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder).map_err(|error| Error::io(folder, &error))?;
@@ -100,7 +102,7 @@ fn walk(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Names and values that the folders of a file give its rows: `year=2024/`.
+/// Returns the names and values that the folders of a file give its rows: `year=2024/`.
 fn partition(root: &Path, file: &Path) -> Vec<(String, String)> {
     let below = file.parent().map(|folder| folder.strip_prefix(root).unwrap_or(folder));
     let parts = below.into_iter().flat_map(Path::components);

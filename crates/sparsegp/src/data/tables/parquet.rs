@@ -40,7 +40,7 @@ pub(super) struct Column {
     pub kind: Kind,
 }
 
-/// What is wrong with a file that begins like Parquet.
+/// Returns what is wrong with a file that begins like Parquet.
 fn file_error(path: &Path, error: &ParquetError) -> Error {
     let text = error.to_string();
     let remedy = match text.contains("Disabled feature") {
@@ -66,7 +66,7 @@ fn guard<T>(path: &Path, call: impl FnOnce() -> Result<T, ParquetError>) -> Resu
         .map_err(|error| file_error(path, &error))
 }
 
-/// Columns and number of rows, from the metadata only.
+/// Returns the columns and number of rows, from the metadata only.
 pub(super) fn schema(path: &Path) -> Result<(Vec<Column>, usize)> {
     let reader = open(path)?;
     let metadata = reader.metadata().file_metadata();
@@ -85,7 +85,7 @@ pub(super) fn schema(path: &Path) -> Result<(Vec<Column>, usize)> {
     Ok((columns.collect(), rows_of(metadata.num_rows())))
 }
 
-/// A number of rows; a negative one (in damaged metadata) is none.
+/// Returns a number of rows; a negative one (in damaged metadata) is none.
 fn rows_of(count: i64) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
@@ -286,7 +286,8 @@ impl Reader for ParquetReader {
     }
 }
 
-/// The rows of a batch that are kept (`None`: all of them): the mask keeps them, and no cell is missing.
+/// Returns the rows of a batch that are kept (`None`: all of them): the mask keeps them, and no
+/// cell is missing.
 fn choose_rows(
     plan: &Plan,
     progress: &mut Progress,

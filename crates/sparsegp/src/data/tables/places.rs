@@ -35,12 +35,13 @@ const FEW: usize = 1 << 12;
 const MOST: usize = 1 << 19;
 
 impl Places {
-    /// None yet. Up to 4096 of them may be nearer to each other than `near` kept rows.
+    /// Creates an empty list of places. Up to 4096 of them may be nearer to each other than `near`
+    /// kept rows.
     pub fn new(near: usize) -> Self {
         Self { list: Vec::new(), apart: 1, near }
     }
 
-    /// Whether a place after so many kept rows should be noted.
+    /// Returns whether a place after so many kept rows should be noted.
     pub fn is_due(&self, kept: usize) -> bool {
         self.list.last().is_none_or(|last| kept >= last.kept + self.apart)
     }
@@ -58,8 +59,8 @@ impl Places {
         }
     }
 
-    /// The parts of a file of so many kept rows that can be read separately, of at most `room` rows
-    /// each, in order.
+    /// Returns the parts of a file of so many kept rows that can be read separately, of at most
+    /// `room` rows each, in order.
     pub fn pieces(&self, rows: usize, room: usize) -> Vec<Piece> {
         let mut pieces = Vec::with_capacity(self.list.len());
         for (i, &from) in self.list.iter().enumerate() {
@@ -83,9 +84,10 @@ pub(super) struct Piece {
     pub take: usize,
 }
 
-/// Which of `pieces` are read together, as indices in ascending order: groups of at most `room` rows. Of every run of
-/// T pieces that follow one another (T: the number of groups) each group gets one, drawn at random: a stratified
-/// sample of the file, so that a group is like the whole however the rows are sorted.
+/// Returns which of `pieces` are read together, as indices in ascending order: groups of at most
+/// `room` rows. Of every run of T pieces that follow one another (T: the number of groups) each
+/// group gets one, drawn at random: a stratified sample of the file, so that a group is like the
+/// whole however the rows are sorted.
 pub(super) fn scatter(pieces: &[Piece], room: usize, generator: &mut impl Rng) -> Vec<Vec<usize>> {
     let largest = pieces.iter().map(|piece| piece.take).max().unwrap_or(1);
     let together = (room / largest.max(1)).max(1);

@@ -47,7 +47,8 @@ const CHANGED: &str =
 const MOST_DRIFT: f64 = 0.05;
 
 impl TableSource {
-    /// `room`: rows of the stretches that are compared where a file is read in order; by default those of minibatches.
+    /// Opens a table; `room` is the number of rows of the stretches that are compared where a file
+    /// is read in order; by default those of minibatches.
     pub(super) fn open(selected: &Selected, room: Option<usize>) -> Result<Self> {
         let selected = selected.with_classes_found()?;
         let plan = Arc::new(selected.plan.clone());
@@ -123,22 +124,22 @@ impl TableSource {
         Ok(self)
     }
 
-    /// The scaler that is applied; the identity unless one was asked for.
+    /// Returns the scaler that is applied; the identity unless one was asked for.
     pub fn scaler(&self) -> &Scaler {
         &self.scaler
     }
 
-    /// Means and standard deviations of the raw columns.
+    /// Returns the means and standard deviations of the raw columns.
     pub fn statistics(&self) -> &Statistics {
         &self.statistics
     }
 
-    /// The labels whose codes the target holds, if it is read as a label.
+    /// Returns the labels whose codes the target holds, if it is read as a label.
     pub fn classes(&self) -> Option<&Classes> {
         self.plan.classes.as_ref()
     }
 
-    /// How many rows are left out because of missing cells.
+    /// Returns how many rows are left out because of missing cells.
     pub fn dropped(&self) -> usize {
         self.dropped
     }
@@ -148,12 +149,13 @@ impl TableSource {
         &self.remarks
     }
 
-    /// The columns and rows that this source reads.
+    /// Returns the columns and rows that this source reads.
     pub fn selected(&self) -> &Selected {
         &self.selected
     }
 
-    /// The next chunk, standardised; no rows at the end. `cells` are those of the pass so far.
+    /// Returns the next chunk, standardised; no rows at the end. `cells` are those of the pass so
+    /// far.
     fn chunk(&self, cursor: &mut Cursor, rows: usize, cells: &mut Fingerprint) -> Result<InMemory> {
         let mut raw = cursor.read(rows)?;
         if raw.rows.is_empty() {
@@ -164,17 +166,18 @@ impl TableSource {
         Ok(raw.into_parts(&self.plan).data)
     }
 
-    /// What is read, without texts.
+    /// Returns what is read, without texts.
     pub(super) fn plan(&self) -> &Arc<Plan> {
         &self.plan
     }
 
-    /// Where reading can start; none where that is only the first row.
+    /// Returns where reading can start; none where that is only the first row.
     pub(super) fn places(&self) -> Option<&Places> {
         self.places.as_deref()
     }
 
-    /// That rows come in an order which stretches of `rows` rows cannot undo, where the file is read in order.
+    /// Says that rows come in an order which stretches of `rows` rows cannot undo, where the file
+    /// is read in order.
     pub(super) fn order_remark(&self, rows: usize) -> Option<String> {
         if self.places.is_some() || self.rows() <= rows {
             return None;
@@ -230,13 +233,13 @@ impl TableSource {
         }
     }
 
-    /// The error of a file that has changed, as far as a pass in order can tell.
+    /// Returns the error of a file that has changed, as far as a pass in order can tell.
     pub(super) fn recount(&self) -> Error {
         let changed = || self.plan.file_error(CHANGED.into());
         self.check_cells().err().unwrap_or_else(changed)
     }
 
-    /// The error of a later pass that finds another number of rows.
+    /// Returns the error of a later pass that finds another number of rows.
     pub(super) fn changed(&self, rows: usize) -> Error {
         self.plan.file_error(format!(
             "has {rows} usable rows now and had {} when it was first read; do not change the \
@@ -264,7 +267,7 @@ impl Source for TableSource {
         Ok(Box::new(ShuffledTable::new(self.clone(), size, seed)?))
     }
 
-    /// A thread reads the next chunk while `f` works on the present one.
+    /// Lets a thread read the next chunk while `f` works on the present one.
     fn for_each_chunk(
         &self,
         chunk_rows: usize,
@@ -332,7 +335,7 @@ impl Blocks {
         })
     }
 
-    /// How many rows have been left out so far because of missing cells.
+    /// Returns how many rows have been left out so far because of missing cells.
     pub fn dropped(&self) -> usize {
         self.dropped
     }

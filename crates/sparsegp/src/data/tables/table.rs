@@ -95,27 +95,28 @@ impl Table {
         Ok(Self { path: path.into(), format, columns, rows, options })
     }
 
-    /// How its cells are written.
+    /// Returns how its cells are written.
     pub fn read_options(&self) -> &ReadOptions {
         &self.options
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Names of all columns, in the order of the file.
+    /// Returns the names of all columns, in the order of the file.
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// Number of rows where the format states it (Parquet); a CSV has to be read to know.
+    /// Returns the number of rows where the format states it (Parquet); a CSV has to be read to
+    /// know.
     pub fn rows(&self) -> Option<usize> {
         self.rows
     }
 
-    /// The cells of a column as they stand, one for each row of the file.
+    /// Returns the cells of a column as they stand, one for each row of the file.
     ///
     /// # Errors
     /// [`Error::Column`] for a column that is absent, with the nearest names; [`Error::File`] if the file
@@ -268,7 +269,7 @@ impl Table {
 }
 
 impl Table {
-    /// A plan that reads these columns as text and nothing else; others are made from it.
+    /// Returns a plan that reads these columns as text and nothing else; others are made from it.
     pub(super) fn plan_of_texts(&self, texts: Vec<Field>) -> Plan {
         Plan {
             path: self.path.clone(),
@@ -292,7 +293,7 @@ impl Table {
         }
     }
 
-    /// The numbers that an input column becomes.
+    /// Returns the numbers that an input column becomes.
     fn inputs_from(&self, index: usize, selection: &Selection) -> Result<Vec<Field>> {
         let name = self.columns[index].clone();
         let encoding = selection.encodings.get(&name).cloned().unwrap_or_default();
@@ -319,7 +320,7 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// What to do about missing numbers; [`Missing::Refuse`] unless said otherwise.
+    /// Sets what to do about missing numbers; [`Missing::Refuse`] unless said otherwise.
     #[must_use]
     pub fn missing(mut self, missing: Missing) -> Self {
         self.plan.missing = missing;
@@ -334,38 +335,39 @@ impl Selected {
         self
     }
 
-    /// The input columns with their encodings, in the order asked for.
+    /// Returns the input columns with their encodings, in the order asked for.
     pub fn input_columns(&self) -> Vec<InputColumn> {
         self.plan.columns.clone()
     }
 
-    /// Names of the inputs, in the order asked for: of columns that hold categories one for each
-    /// ([`InputColumn::input_names`]).
+    /// Returns the names of the inputs, in the order asked for: of columns that hold categories one
+    /// for each ([`InputColumn::input_names`]).
     pub fn input_names(&self) -> Vec<String> {
         self.names(0, self.plan.inputs)
     }
 
-    /// Inputs with the columns of their standard deviations.
+    /// Returns inputs with the columns of their standard deviations.
     pub fn deviations(&self) -> &[(String, String)] {
         &self.plan.deviations
     }
 
-    /// Names of the targets; empty if there are none, also where optional ones are not in the file.
+    /// Returns the names of the targets; empty if there are none, also where optional ones are not
+    /// in the file.
     pub fn target_names(&self) -> Vec<String> {
         self.names(self.plan.inputs, self.plan.inputs + self.plan.outputs)
     }
 
-    /// Names of the columns that pass through as text.
+    /// Returns the names of the columns that pass through as text.
     pub fn id_names(&self) -> Vec<String> {
         self.plan.texts.iter().map(|field| field.name.clone()).collect()
     }
 
-    /// Name of the column of weights.
+    /// Returns the name of the column of weights.
     pub fn weight_name(&self) -> Option<String> {
         self.names(0, self.plan.numbers.len()).into_iter().nth(self.plan.weight_index()?)
     }
 
-    /// Name of the column of further numbers.
+    /// Returns the name of the column of further numbers.
     pub fn extra_name(&self) -> Option<String> {
         self.plan.extra.then(|| self.plan.numbers.last().map(|field| field.name.clone()))?
     }
@@ -374,15 +376,17 @@ impl Selected {
         self.plan.numbers[from..to].iter().map(|field| field.input.clone()).collect()
     }
 
-    /// The classes that the labels of a [categorical](Selection::categorical) target belong to, as a
-    /// model knows them; without this, reading a table to learn from finds them in the rows first.
+    /// Sets the classes that the labels of a [categorical](Selection::categorical) target belong
+    /// to, as a model knows them; without this, reading a table to learn from finds them in the
+    /// rows first.
     #[must_use]
     pub fn classes(mut self, classes: Classes) -> Self {
         self.plan.classes = self.plan.labels.then_some(classes);
         self
     }
 
-    /// The same with the classes that the chosen rows have, if they are needed and not known yet.
+    /// Returns the same with the classes that the chosen rows have, if they are needed and not
+    /// known yet.
     pub(super) fn with_classes_found(&self) -> Result<Self> {
         let mut this = self.clone();
         let Some(j) = this.plan.label_index().filter(|_| this.plan.classes.is_none()) else {
@@ -441,8 +445,8 @@ impl Selected {
         TableSource::open(self, Some(rows))
     }
 
-    /// One pass in blocks of `rows` rows, in bounded memory, with the inputs standardised by `scaler`:
-    /// what prediction and scoring need.
+    /// Begins one pass in blocks of `rows` rows, in bounded memory, with the inputs standardised by
+    /// `scaler`: what prediction and scoring need.
     ///
     /// # Errors
     /// [`Error::Shape`] if the scaler is for another number of inputs; [`Error::Invalid`] for labels whose

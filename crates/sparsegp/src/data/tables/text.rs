@@ -183,7 +183,7 @@ pub(super) fn layout(
     Ok(dialect(b','))
 }
 
-/// Numbers of fields of the first records.
+/// Returns the numbers of fields of the first records.
 fn widths(body: &[u8], separator: u8) -> Vec<usize> {
     const RECORDS: usize = 20;
     let mut reader = csv::ReaderBuilder::new()

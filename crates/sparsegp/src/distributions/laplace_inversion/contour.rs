@@ -38,18 +38,18 @@ struct Parabola {
 type Sums = [f64; 2];
 
 impl Tilted<'_> {
-    /// log π_φ(x ∣ c), to full relative accuracy of the density in both tails as long as log φ is analytic in
-    /// the plane cut at r_min; −∞ for x ≤ 0.
+    /// Returns log π_φ(x ∣ c), to full relative accuracy of the density in both tails as long as
+    /// log φ is analytic in the plane cut at r_min; −∞ for x ≤ 0.
     pub fn log_density(&self, x: f64) -> f64 {
         if x > 0.0 { self.density(x).0 } else { f64::NEG_INFINITY }
     }
 
-    /// ∂/∂x log π_φ(x ∣ c), x > 0.
+    /// Returns ∂/∂x log π_φ(x ∣ c), x > 0.
     pub fn log_density_slope(&self, x: f64) -> f64 {
         self.density(x).1
     }
 
-    /// log π_φ(x ∣ c) and its slope, x > 0, for the work of one of them.
+    /// Returns log π_φ(x ∣ c) and its slope, x > 0, for the work of one of them.
     pub fn log_density_with_slope(&self, x: f64) -> [f64; 2] {
         self.density(x).into()
     }
@@ -60,13 +60,13 @@ impl Tilted<'_> {
         (self.log_scale(x, parabola.r0) + sum.ln(), slope / sum)
     }
 
-    /// P(ω ≤ x), to full relative accuracy for x below the mean.
+    /// Returns P(ω ≤ x), to full relative accuracy for x below the mean.
     pub fn cdf(&self, x: f64) -> f64 {
         if x > 0.0 { self.tails(x)[0] } else { 0.0 }
     }
 
-    /// P(ω > x), to full relative accuracy for x above the mean, unless the tail is so heavy (c² − r_min < 2/x)
-    /// that it is not small.
+    /// Returns P(ω > x), to full relative accuracy for x above the mean, unless the tail is so
+    /// heavy (c² − r_min < 2/x) that it is not small.
     pub fn survival(&self, x: f64) -> f64 {
         if x > 0.0 { self.tails(x)[1] } else { 1.0 }
     }
@@ -91,7 +91,8 @@ impl Tilted<'_> {
         self.mixing.log_phi(r0) - self.log_phi + (r0 - self.square) * x
     }
 
-    /// The r₀ with ω̄(r₀) = x, to a few digits, or r_min + 1/x where it is nearer to r_min than that.
+    /// Returns the r₀ with ω̄(r₀) = x, to a few digits, or r_min + 1/x where it is nearer to r_min
+    /// than that.
     fn saddle(&self, x: f64) -> f64 {
         let r_min = self.mixing.r_min();
         // the mean falls as the distance from r_min grows
@@ -112,7 +113,7 @@ impl Tilted<'_> {
         r_min + low.sqrt() * high.sqrt()
     }
 
-    /// Through r₀, with `pole` the distance to the pole if there is one.
+    /// Returns the parabola through r₀, with `pole` the distance to the pole if there is one.
     fn parabola(&self, x: f64, r0: f64, pole: f64) -> Parabola {
         let distance = r0 - self.mixing.r_min();
         let width = 1.0 / self.mixing.variance(r0).sqrt();
@@ -150,7 +151,7 @@ impl Tilted<'_> {
     }
 }
 
-/// (h/π) Σ Re w(t₀ + kh), the term at t = 0 halved, until terms vanish.
+/// Returns (h/π) Σ Re w(t₀ + kh), the term at t = 0 halved, until terms vanish.
 fn sum(term: &impl Fn(f64) -> [Complex64; 2], t0: f64, h: f64) -> Sums {
     let (mut sums, mut largest) = ([0.0; 2], 0.0_f64);
     for k in 0..20_000 {

@@ -11,8 +11,8 @@ const SEMIDEFINITE: f64 = 1e-10;
 /// How negative the density may be, in units of 1/mean.
 const DENSITY: f64 = 1e-8;
 
-/// Necessary conditions for φ to be completely monotone with φ(0) = 1, on a range of r about the scale
-/// where φ falls to 1/e:
+/// Checks necessary conditions for φ to be completely monotone with φ(0) = 1, on a range of r about
+/// the scale where φ falls to 1/e:
 ///
 /// 1. φ(0) = 1;
 /// 2. the real and the complex form agree, and ω̄ = −(log φ)′ is what differences of log φ give;
@@ -40,7 +40,7 @@ fn fails(what: String) -> Error {
     Error::Invalid(format!("this is not a completely monotone φ: {what}"))
 }
 
-/// The r with log φ(r) = −1, or near enough.
+/// Returns the r with log φ(r) = −1, or near enough.
 fn scale(mixing: &dyn Mixing) -> Result<f64> {
     let (mut low, mut high) = (-300.0, 300.0);
     if mixing.log_phi(1e300) > -1.0 || mixing.log_phi(1e-300) < -1.0 {
@@ -57,7 +57,7 @@ fn scale(mixing: &dyn Mixing) -> Result<f64> {
     Ok(10f64.powf(low))
 }
 
-/// Whether two numbers differ by no more than that; a NaN is near nothing.
+/// Returns whether two numbers differ by no more than that; a NaN is near nothing.
 fn near(a: f64, b: f64, allowed: f64) -> bool {
     (a - b).abs() <= allowed
 }

@@ -18,7 +18,7 @@ pub struct Laplace {
 }
 
 impl Laplace {
-    /// With β > 0.
+    /// Creates the mixing distribution with β > 0.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for other numbers.

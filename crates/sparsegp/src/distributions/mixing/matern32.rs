@@ -14,7 +14,7 @@ pub struct Matern32 {
 }
 
 impl Matern32 {
-    /// With ρ > 0.
+    /// Creates the mixing distribution with ρ > 0.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for other numbers.
@@ -23,8 +23,8 @@ impl Matern32 {
     }
 }
 
-/// log(1 + u) − u for u ≥ 0, accurate for small u: with v = u/(2 + u), log(1 + u) is
-/// 2 artanh v = 2v + 2v³(1/3 + v²/5 + …), and 2v − u = −uv.
+/// Returns log(1 + u) − u for u ≥ 0, accurate for small u: with v = u/(2 + u), log(1 + u) is 2
+/// artanh v = 2v + 2v³(1/3 + v²/5 + …), and 2v − u = −uv.
 fn ln_1p_less(u: f64) -> f64 {
     if u > 0.5 {
         return u.ln_1p() - u;
@@ -35,7 +35,7 @@ fn ln_1p_less(u: f64) -> f64 {
     2.0 * v * square * series - u * v
 }
 
-/// The same for complex u.
+/// Returns the same for complex u.
 fn ln_1p_less_complex(u: Complex64) -> Complex64 {
     if u.norm_sqr() > 0.25 {
         return ln_1p(u) - u;

@@ -57,15 +57,16 @@ use statrs::function::gamma::ln_gamma;
 /// assert!((Tempered(0.4).mean(2.0) - 0.4 * 3f64.powf(-0.6)).abs() < 1e-12);
 /// ```
 pub trait Mixing {
-    /// log φ(r) for real r ≥ 0, and down to [`Mixing::r_min`] where that is below 0.
+    /// Returns log φ(r) for real r ≥ 0, and down to [`Mixing::r_min`] where that is below 0.
     fn log_phi(&self, r: f64) -> f64;
 
-    /// log φ(s) in the half plane Re s ≥ 0, continuous there: the logarithm must be written out, not be
-    /// taken of φ, whose branch would wrap. [`Tilted::log_density`](super::Tilted::log_density) and
-    /// [`Tilted::cdf`](super::Tilted::cdf) need it in the plane cut from r_min to −∞.
+    /// Returns log φ(s) in the half plane Re s ≥ 0, continuous there: the logarithm must be written
+    /// out, not be taken of φ, whose branch would wrap.
+    /// [`Tilted::log_density`](super::Tilted::log_density) and [`Tilted::cdf`](super::Tilted::cdf)
+    /// need it in the plane cut from r_min to −∞.
     fn log_phi_complex(&self, s: Complex64) -> Complex64;
 
-    /// ω̄(r) = −(log φ)′(r), the mean of π_φ(ω ∣ √r); possibly ∞ at r = 0.
+    /// Returns ω̄(r) = −(log φ)′(r), the mean of π_φ(ω ∣ √r); possibly ∞ at r = 0.
     ///
     /// By default the complex step −Im log φ(r + ih)/h, which has no cancellation (Squire & Trapp 1998).
     fn mean(&self, r: f64) -> f64 {
@@ -74,7 +75,7 @@ pub trait Mixing {
         -self.log_phi_complex(Complex64::new(r, h)).im / h
     }
 
-    /// κ₂(r) = (log φ)″(r), the variance of π_φ(ω ∣ √r); possibly ∞ at r = 0.
+    /// Returns κ₂(r) = (log φ)″(r), the variance of π_φ(ω ∣ √r); possibly ∞ at r = 0.
     ///
     /// By default a central difference of the mean, good to about 10⁻⁹.
     fn variance(&self, r: f64) -> f64 {
@@ -83,38 +84,38 @@ pub trait Mixing {
         (self.mean(r - h) - self.mean(r + h)) / (2.0 * h)
     }
 
-    /// A number in (−∞, 0] above which log φ is analytic on the real axis: the lowest one known, 0 where
-    /// nothing is.
+    /// Returns a number in (−∞, 0] above which log φ is analytic on the real axis: the lowest one
+    /// known, 0 where nothing is.
     fn r_min(&self) -> f64 {
         0.0
     }
 
-    /// log π_φ(ω ∣ 0) and its slope in ω > 0 where there is a closed form; nothing otherwise, and
-    /// [`Tilted::log_density`](super::Tilted::log_density) finds them.
+    /// Returns log π_φ(ω ∣ 0) and its slope in ω > 0 where there is a closed form; nothing
+    /// otherwise, and [`Tilted::log_density`](super::Tilted::log_density) finds them.
     fn log_density(&self, omega: f64) -> Option<[f64; 2]> {
         let _ = omega;
         None
     }
 
-    /// A draw from π_φ(ω ∣ c), c ≥ 0, where there is a direct way; nothing otherwise.
+    /// Draws from π_φ(ω ∣ c), c ≥ 0, where there is a direct way; nothing otherwise.
     fn sample(&self, c: f64, rng: &mut dyn Rng) -> Option<f64> {
         let _ = (c, rng);
         None
     }
 }
 
-/// Logarithm of the inverse gamma density with this shape and scale, and its slope.
+/// Returns the logarithm of the inverse gamma density with this shape and scale, and its slope.
 fn inverse_gamma(omega: f64, shape: f64, scale: f64) -> [f64; 2] {
     let log = shape * scale.ln() - ln_gamma(shape) - (shape + 1.0) * omega.ln() - scale / omega;
     [log, (scale / omega - (shape + 1.0)) / omega]
 }
 
-/// A point to differentiate at: r, but not where the function ends.
+/// Returns a point to differentiate at: r, but not where the function ends.
 fn interior(r: f64, r_min: f64) -> f64 {
     r.max(r_min + 1e-100 * r_min.abs().max(1.0)).max(r_min.next_up())
 }
 
-/// A parameter that must be finite and above 0.
+/// Returns a parameter that must be finite and above 0.
 fn positive(what: &str, value: f64) -> Result<f64> {
     if value > 0.0 && value.is_finite() {
         Ok(value)
@@ -123,7 +124,7 @@ fn positive(what: &str, value: f64) -> Result<f64> {
     }
 }
 
-/// log(1 + z), accurate for small z.
+/// Returns log(1 + z), accurate for small z.
 fn ln_1p(z: Complex64) -> Complex64 {
     let real = 0.5 * (z.re * (2.0 + z.re) + z.im * z.im).ln_1p();
     Complex64::new(real, z.im.atan2(1.0 + z.re))

@@ -17,7 +17,8 @@ pub struct PseudoHuber {
 }
 
 impl PseudoHuber {
-    /// With δ > 0, where the loss turns from quadratic to linear, and scale s > 0.
+    /// Creates the mixing distribution with δ > 0, where the loss turns from quadratic to linear,
+    /// and scale s > 0.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for other numbers.

@@ -20,7 +20,7 @@ pub struct SechPower {
 }
 
 impl SechPower {
-    /// With power b > 0, real, and scale s > 0.
+    /// Creates the mixing distribution with power b > 0, real, and scale s > 0.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for other numbers.
@@ -28,7 +28,7 @@ impl SechPower {
         Ok(Self { power: positive("the power", power)?, scale: positive("the scale", scale)? })
     }
 
-    /// c² of the Pólya-Gamma variable.
+    /// Returns c² of the Pólya-Gamma variable.
     fn square(&self, r: f64) -> f64 {
         r / (self.scale * self.scale)
     }

@@ -16,7 +16,7 @@ pub struct StudentT {
 }
 
 impl StudentT {
-    /// With ν > 0 degrees of freedom and scale σ > 0.
+    /// Creates the mixing distribution with ν > 0 degrees of freedom and scale σ > 0.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for other numbers.

@@ -39,7 +39,7 @@ pub struct PolyaGamma {
 }
 
 impl PolyaGamma {
-    /// PG(b, c) with b = `shape`, c = `tilt`.
+    /// Creates PG(b, c) with b = `shape`, c = `tilt`.
     ///
     /// # Errors
     /// [`Error::Invalid`] unless b is finite and at least 0 and c is finite.
@@ -53,23 +53,24 @@ impl PolyaGamma {
         }
     }
 
-    /// bθ(c).
+    /// Returns bθ(c).
     pub fn mean(&self) -> f64 {
         self.shape * pg_mean(self.tilt)
     }
 
-    /// bV(c).
+    /// Returns bV(c).
     pub fn variance(&self) -> f64 {
         self.shape * pg_variance(self.tilt)
     }
 
-    /// KL(PG(b, c) ‖ PG(b, 0)) = b log cosh(c/2) − ½c²bθ(c).
+    /// Returns KL(PG(b, c) ‖ PG(b, 0)) = b log cosh(c/2) − ½c²bθ(c).
     pub fn kl_to_untilted(&self) -> f64 {
         self.shape * pg_kl(self.tilt)
     }
 
-    /// log PG(x ∣ b, c), to full relative accuracy of the density in both tails (a contour integral, see
-    /// [`Tilted::log_density`]); −∞ for x ≤ 0. A point mass (b = 0) has no density: ∞ at 0, −∞ elsewhere.
+    /// Returns log PG(x ∣ b, c), to full relative accuracy of the density in both tails (a contour
+    /// integral, see [`Tilted::log_density`]); −∞ for x ≤ 0. A point mass (b = 0) has no density: ∞
+    /// at 0, −∞ elsewhere.
     pub fn log_density(&self, x: f64) -> f64 {
         if self.shape == 0.0 {
             return if x == 0.0 { f64::INFINITY } else { f64::NEG_INFINITY };
@@ -78,8 +79,8 @@ impl PolyaGamma {
         self.with_tilted(|tilted| tilted.log_density(0.5 * x)) - std::f64::consts::LN_2
     }
 
-    /// P(ω ≤ x), to full relative accuracy in the lower tail: the alternating series where it keeps its
-    /// digits, else a contour integral ([`Tilted::cdf`]).
+    /// Returns P(ω ≤ x), to full relative accuracy in the lower tail: the alternating series where
+    /// it keeps its digits, else a contour integral ([`Tilted::cdf`]).
     pub fn cdf(&self, x: f64) -> f64 {
         if x < 0.0 {
             0.0
@@ -92,7 +93,7 @@ impl PolyaGamma {
         }
     }
 
-    /// P(ω > x), to full relative accuracy in the upper tail.
+    /// Returns P(ω > x), to full relative accuracy in the upper tail.
     pub fn survival(&self, x: f64) -> f64 {
         if x < 0.0 {
             1.0
@@ -103,7 +104,7 @@ impl PolyaGamma {
         }
     }
 
-    /// What many draws of the same law share.
+    /// Returns what many draws of the same law share.
     pub fn sampler(&self) -> PolyaGammaSampler {
         PolyaGammaSampler::new(self.shape, self.tilt)
     }

@@ -112,7 +112,8 @@ struct Piece {
     excess: f64,
 }
 
-/// t: any number is valid; near the crossing of the two envelopes fewer proposals are rejected.
+/// Returns t: any number is valid; near the crossing of the two envelopes fewer proposals are
+/// rejected.
 fn split(shape: f64) -> f64 {
     if shape < 1.0 {
         1.0
@@ -123,8 +124,8 @@ fn split(shape: f64) -> f64 {
     }
 }
 
-/// The x in [b/5, 3b] where a₀ and the gamma envelope cross for 1 ≤ b ≤ 4, the best point t up to which to
-/// propose from a₀; 1 for b < 1, as the gamma envelope holds from there only.
+/// Returns the x in [b/5, 3b] where a₀ and the gamma envelope cross for 1 ≤ b ≤ 4, the best point t
+/// up to which to propose from a₀; 1 for b < 1, as the gamma envelope holds from there only.
 pub fn envelope_crossing(shape: f64) -> f64 {
     if shape < 1.0 {
         return 1.0;
@@ -149,12 +150,13 @@ pub fn envelope_crossing(shape: f64) -> f64 {
 const LIGHT: f64 = 1.0;
 
 impl Piece {
-    /// For many draws: the proposal below t has the tilt.
+    /// Creates a piece for many draws: the proposal below t has the tilt.
     fn new(shape: Shape, z: f64) -> Self {
         Self::tilted(shape, z, false)
     }
 
-    /// For one draw: a light tilt is left to rejection, as masses without tilt need no normal integrals.
+    /// Creates a piece for one draw: a light tilt is left to rejection, as masses without tilt need
+    /// no normal integrals.
     fn quick(shape: Shape, z: f64) -> Self {
         Self::tilted(shape, z, 0.5 * z * z * shape.split <= LIGHT)
     }
@@ -195,7 +197,7 @@ impl Piece {
         }
     }
 
-    /// x.
+    /// Draws x.
     #[inline]
     fn draw<R: Rng + ?Sized>(&self, rng: &mut R) -> f64 {
         let Shape { b, split, squeeze, .. } = self.shape;
@@ -217,7 +219,7 @@ impl Piece {
         })
     }
 
-    /// Whether u times the exponential envelope at x is below the density.
+    /// Returns whether u times the exponential envelope at x is below the density.
     fn accept_right(&self, x: f64, u: f64) -> bool {
         let Shape { b, log_ratio, .. } = self.shape;
         if b == 1.0 {
@@ -238,9 +240,9 @@ impl Piece {
     }
 }
 
-/// Whether y ≤ f(x)/a₀(x) = 1 − a₁/a₀ + a₂/a₀ − …, from as many terms as that takes. Terms may grow
-/// before they fall, and only falling ones bound what is left; once they fall they fall for good, as
-/// aₙ/aₙ₋₁ decreases with n. `envelope` is what f(x)/a₀(x) is known not to exceed.
+/// Returns whether y ≤ f(x)/a₀(x) = 1 − a₁/a₀ + a₂/a₀ − …, from as many terms as that takes. Terms
+/// may grow before they fall, and only falling ones bound what is left; once they fall they fall
+/// for good, as aₙ/aₙ₋₁ decreases with n. `envelope` is what f(x)/a₀(x) is known not to exceed.
 fn below_series(shape: f64, x: f64, y: f64, envelope: f64) -> bool {
     let (mut sum, mut before, mut binomial) = (1.0, 1.0, 1.0);
     for n in 1..=MOST_TERMS {
@@ -272,7 +274,7 @@ fn below_series(shape: f64, x: f64, y: f64, envelope: f64) -> bool {
     false
 }
 
-/// The same for the dual series of shape 1, over its first term.
+/// Returns the same for the dual series of shape 1, over its first term.
 fn below_dual_series(x: f64, y: f64) -> bool {
     let mut sum = 1.0;
     for n in 1..=MOST_TERMS {
@@ -293,7 +295,7 @@ fn below_dual_series(x: f64, y: f64) -> bool {
     false
 }
 
-/// One draw of PG(b, c), c ≥ 0.
+/// Draws from PG(b, c), c ≥ 0.
 pub(super) fn draw<R: Rng + ?Sized>(shape: f64, tilt: f64, rng: &mut R) -> f64 {
     if shape < TINY {
         0.0
@@ -305,15 +307,15 @@ pub(super) fn draw<R: Rng + ?Sized>(shape: f64, tilt: f64, rng: &mut R) -> f64 {
 }
 
 impl PolyaGammaSampler {
-    /// With valid numbers, c ≥ 0.
+    /// Creates the sampler from valid numbers, c ≥ 0.
     pub(super) fn new(shape: f64, tilt: f64) -> Self {
         let pieces = if shape < TINY { 0.0 } else { (shape / LARGEST).ceil() };
         let piece = Shape::of(if pieces > 0.0 { shape / pieces } else { 1.0 });
         Self { pieces: pieces as u64, piece: Piece::new(piece, 0.5 * tilt), tilt }
     }
 
-    /// The probability that a piece is proposed above the point t that parts the two envelopes, by the
-    /// exponential one. A shape of at most 4 is one piece.
+    /// Returns the probability that a piece is proposed above the point t that parts the two
+    /// envelopes, by the exponential one. A shape of at most 4 is one piece.
     pub fn exponential_mass(&self) -> f64 {
         self.piece.right_mass
     }

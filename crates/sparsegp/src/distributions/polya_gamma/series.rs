@@ -7,8 +7,9 @@ use std::f64::consts::{LN_2, PI};
 /// How much larger than its sum the largest term may be: four digits of sixteen are lost then.
 const CANCELLATION: f64 = 1e3;
 
-/// P(ω ≤ w), or nothing where the terms cancel or are too many. With x = 4w, z = c/2 and Lₙ = 2n + b
-/// (the integral of Σ (−1)ⁿaₙ(x) coshᵇ(z) e^{−z²x/2} term by term, each an inverse Gaussian)
+/// Returns P(ω ≤ w), or nothing where the terms cancel or are too many. With x = 4w, z = c/2 and
+/// Lₙ = 2n + b (the integral of Σ (−1)ⁿaₙ(x) coshᵇ(z) e^{−z²x/2} term by term, each an inverse
+/// Gaussian)
 ///
 /// F = (2 cosh z)ᵇ Σ (−1)ⁿ Γ(n + b)/(Γ(b) n!) [e^{−Lz}Φ(z√x − L/√x) + e^{Lz}Φ(−z√x − L/√x)].
 pub(super) fn cdf(shape: f64, tilt: f64, w: f64) -> Option<f64> {
@@ -49,8 +50,8 @@ const GROWTH: f64 = 1e3;
 /// Where the dual series of shape 1 takes over.
 const DUAL: f64 = 0.64;
 
-/// log f(x) and its slope for x = 4ω, ω ~ PG(b, 0), or nothing where a series would lose digits (see
-/// [`super::PolyaGammaSampler`] for both series).
+/// Returns log f(x) and its slope for x = 4ω, ω ~ PG(b, 0), or nothing where a series would lose
+/// digits (see [`super::PolyaGammaSampler`] for both series).
 pub(in crate::distributions) fn log_density_of_four(shape: f64, x: f64) -> Option<[f64; 2]> {
     if !(x > 0.0 && x.is_finite()) {
         return None;

@@ -32,7 +32,7 @@ enum Pulling {
 }
 
 impl ByMatrix {
-    /// Of every process, if the job is such a one.
+    /// Returns one for every process, if the job is such a one.
     pub(super) fn of(job: &Job<'_>, plan: &Plan<'_>, precision: Precision) -> Option<Vec<Self>> {
         let (b, c) = plan.constants()?;
         let fits = |process: &Process<'_>| matches!(process.spread, Spread::Shared(Some(_)));
@@ -55,7 +55,7 @@ impl ByMatrix {
     }
 }
 
-/// G = U L⁻¹ with A = UᵀU, where A is positive definite but for rounding.
+/// Returns G = U L⁻¹ with A = UᵀU, where A is positive definite but for rounding.
 fn pulling_root(process: &Process<'_>, mut a: Mat<f64>) -> Option<Mat<f32>> {
     let Projection::Solve(_, l) = process.basis.projection() else { return None };
     let m = a.nrows();
@@ -72,7 +72,7 @@ fn pulling_root(process: &Process<'_>, mut a: Mat<f64>) -> Option<Mat<f32>> {
     Some(rounded)
 }
 
-/// The way back of blocks. Ψ and the adjoints of roots begin here if these are the `first`.
+/// Goes the way back of blocks. Ψ and the adjoints of roots begin here if these are the `first`.
 pub(super) fn back<'r>(
     blocks: &mut [Scratch],
     sums: &mut Passed,
@@ -131,7 +131,7 @@ pub(super) fn back<'r>(
 }
 
 impl ProcessScratch {
-    /// K̄uf itself, without features; a is B×l.
+    /// Computes K̄uf itself, without features; a is B×l.
     fn slopes_by_matrix(&mut self, by: &ByMatrix, a: MatRef<'_, f64>) {
         let (k, bar) = (&mut self.k, &mut self.k_bar);
         match &by.matrix {

@@ -88,7 +88,7 @@ impl EitherFeatures {
         in_precision!(self, with, |own, with| own.back(&with, target));
     }
 
-    /// Without operands: a product with covariances in single precision.
+    /// Computes a product with covariances in single precision, without operands.
     pub(super) fn through(&mut self, k: &mut Mat<f64>, g: MatRef<'_, f32>, target: &mut Mat<f64>) {
         self.single.through(k, g, target);
     }

@@ -42,8 +42,8 @@ pub(super) struct Features<T: Real> {
 }
 
 impl<T: Real> Features<T> {
-    /// From covariances (B×M), which stay if they are `kept`, the features; adds ‖φ‖² of every row to `norms` and φᵀm
-    /// to `mu` (B×l), which costs nothing where m is 0.
+    /// Computes the features from covariances (B×M), which stay if they are `kept`; adds ‖φ‖² of
+    /// every row to `norms` and φᵀm to `mu` (B×l), which costs nothing where m is 0.
     pub(super) fn project(
         &mut self,
         k: &mut Mat<f64>,
@@ -116,20 +116,20 @@ impl<T: Real> Features<T> {
         }
     }
 
-    /// Φa into `target`, M×l.
+    /// Computes Φa into `target`, M×l.
     pub(super) fn times_slopes(&mut self, a: MatRef<'_, f64>, target: MatMut<'_, f64>) {
         let a = (T::rounded(a, &mut self.small), WHOLE);
         let (phi, target) = ((self.phi.transpose(), WHOLE), (target, WHOLE));
         T::product_into(target, Accum::Replace, phi, a, 1.0, &mut self.result, Par::Seq);
     }
 
-    /// Features with each row multiplied by its weight.
+    /// Computes features with each row multiplied by its weight.
     pub(super) fn weigh(&mut self, weights: &[f64]) {
         sized(&mut self.other, self.phi.nrows(), self.phi.ncols());
         scale_rows(self.other.as_mut(), self.phi.as_ref(), weights);
     }
 
-    /// The lower triangle of `scale` times Φ times another matrix into `target`, M×M.
+    /// Computes the lower triangle of `scale` times Φ times another matrix into `target`, M×M.
     pub(super) fn square(
         &mut self,
         right: Right,
@@ -147,8 +147,8 @@ impl<T: Real> Features<T> {
         T::product_into((target, LOWER), accum, left, right, scale, &mut self.result, par);
     }
 
-    /// Φ̄ = Σ {m aᵀ + 2 RRᵀΦ diag(b)} − 2 Φ diag(Σc), with E for RRᵀ where it is shared; K̄uf
-    /// itself for [`Form::Through`]. a and b are B×l, and beside b is its sum for every row. 2
+    /// Computes Φ̄ = Σ {m aᵀ + 2 RRᵀΦ diag(b)} − 2 Φ diag(Σc), with E for RRᵀ where it is shared;
+    /// K̄uf itself for [`Form::Through`]. a and b are B×l, and beside b is its sum for every row. 2
     /// diag(b) ΦᵀR takes the place of ΦᵀR.
     pub(super) fn slopes(
         &mut self,
@@ -213,7 +213,7 @@ impl<T: Real> Features<T> {
         add_scaled_rows(bar.as_mut(), phi, c, -2.0);
     }
 
-    /// K GᵀG of covariances and a lower-triangular G into `target` (B×M).
+    /// Computes K GᵀG of covariances and a lower-triangular G into `target` (B×M).
     pub(super) fn through(&mut self, k: &mut Mat<f64>, g: MatRef<'_, T>, target: &mut Mat<f64>) {
         T::take(&mut self.phi, k, true, 0.0);
         sized(&mut self.other, k.nrows(), k.ncols());
@@ -225,7 +225,7 @@ impl<T: Real> Features<T> {
         T::product_into(target, Accum::Replace, features, (g, LOWER), 1.0, memory, Par::Seq);
     }
 
-    /// K̄uf into `target` (B×M), from what [`Features::slopes`] has left.
+    /// Computes K̄uf into `target` (B×M), from what [`Features::slopes`] has left.
     pub(super) fn back(&mut self, with: &Operands<'_, T>, target: &mut Mat<f64>) {
         match (with.lead, with.form) {
             (_, Form::Through(..)) => T::hand_over(&mut self.other, target),

@@ -9,7 +9,7 @@ use crate::linalg::{Accum, Mat, MatMut, Par, column, column_mut, gemm, sized, ze
 use faer::reborrow::{Reborrow, ReborrowMut};
 use std::time::Instant;
 
-/// Features, means and variances of a block; without features where nothing needs them.
+/// Computes features, means and variances of a block; without features where nothing needs them.
 pub(super) fn forward(s: &mut Scratch, task: &Task<'_>, rows: &Rows<'_>) {
     let job = task.job;
     let (n, latents) = (rows.x.nrows(), job.latents());
@@ -63,7 +63,7 @@ fn copy_first_column(mut a: MatMut<'_, f64>) {
     }
 }
 
-/// Sum of the columns `first` to `first + count`, for every row.
+/// Computes the sum of the columns `first` to `first + count`, for every row.
 pub(super) fn sum_columns(out: &mut Vec<f64>, a: &Mat<f64>, first: usize, count: usize) {
     out.clear();
     out.extend_from_slice(column(a.as_ref(), first));

@@ -36,7 +36,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// An engine that can be asked to stop while it goes over rows: when the flag is set, a
+    /// Creates an engine that can be asked to stop while it goes over rows: when the flag is set, a
     /// collapsed bound or exact inference ends within a block with [`Error::Interrupted`], and the
     /// flag is down again. (Jobs at a known q, which are of minibatches or of few rows, end by
     /// themselves.)
@@ -56,7 +56,7 @@ impl Cpu {
         self.rounded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where the time on rows has gone since the last reset.
+    /// Returns where the time on rows has gone since the last reset.
     pub fn timings(&self) -> Timings {
         let mut total = Timings::default();
         self.scratch().iter().for_each(|scratch| total.add(&scratch.timings));

@@ -126,8 +126,8 @@ pub(super) fn round(processes: &[Process<'_>], precision: Precision, memory: &mu
 }
 
 impl<'a> Either<'a> {
-    /// What blocks are multiplied by: a basis, whitened means (M×l) and a spread, of which `rounded` are those of single
-    /// precision.
+    /// Creates what blocks are multiplied by: a basis, whitened means (M×l) and a spread, of which
+    /// `rounded` are those of single precision.
     pub(crate) fn of(
         basis: &'a dyn Basis,
         mean: MatRef<'a, f64>,
@@ -160,7 +160,7 @@ impl<'a> Either<'a> {
         }
     }
 
-    /// The same for functions at other means (M×l), with s = 0.
+    /// Returns the same for functions at other means (M×l), with s = 0.
     pub(crate) fn at(self, mean: MatRef<'a, f64>) -> Self {
         match self {
             Either::Double(own) => {

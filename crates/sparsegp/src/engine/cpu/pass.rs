@@ -43,13 +43,13 @@ impl<'a> Task<'a> {
         Self { job, plan, rounded, by_matrix: ByMatrix::of(job, &plan, precision) }
     }
 
-    /// What the blocks of a process are multiplied by.
+    /// Returns what the blocks of a process are multiplied by.
     pub(super) fn operands(&self, at: usize, process: &'a Process<'_>) -> Either<'a> {
         let Process { basis, mean, spread, .. } = *process;
         Either::of(basis, mean, spread, &self.rounded[at])
     }
 
-    /// Processes with their places and first latent functions.
+    /// Returns processes with their places and first latent functions.
     pub(super) fn processes(&self) -> impl Iterator<Item = (usize, usize, &'a Process<'a>)> {
         self.job.processes.iter().enumerate().scan(0, |first, (at, process)| {
             *first += process.mean.ncols();
@@ -85,7 +85,7 @@ pub(super) fn run(
     go(cpu, (precision, job), data, out, lanes::count(features, accumulators), par)
 }
 
-/// The job with so many lanes and every block on one thread, or with blocks that go together.
+/// Does the job with so many lanes and every block on one thread, or with blocks that go together.
 pub(super) fn go(
     cpu: &Cpu,
     (precision, job): (Precision, &Job<'_>),
@@ -159,7 +159,7 @@ fn over_rows(
     Ok(())
 }
 
-/// Every block for itself.
+/// Works on every block by itself.
 pub(super) fn each(blocks: &mut [Scratch], par: Par, work: impl Fn(usize, &mut Scratch) + Sync) {
     match par {
         Par::Seq => blocks.iter_mut().enumerate().for_each(|(index, own)| work(index, own)),
@@ -169,8 +169,8 @@ pub(super) fn each(blocks: &mut [Scratch], par: Par, work: impl Fn(usize, &mut S
     }
 }
 
-/// Blocks of rows, each in its own scratch memory, all the way. M×M matrices begin here if these
-/// are the `first`.
+/// Takes blocks of rows, each in its own scratch memory, all the way. M×M matrices begin here if
+/// these are the `first`.
 fn round(
     blocks: &mut [Scratch],
     sums: &mut Passed,
@@ -204,8 +204,8 @@ fn round(
     blocks.iter().for_each(|block| sums.add_small(&block.small, task.job.scale));
 }
 
-/// What the rows of a block contribute, with all slopes written out where something comes back
-/// through features.
+/// Computes what the rows of a block contribute, with all slopes written out where something comes
+/// back through features.
 fn slopes(s: &mut Scratch, task: &Task<'_>, rows: Rows<'_>) {
     let (plan, latents) = (&task.plan, task.job.latents());
     let shown = |columns: bool| if columns { latents } else { 0 };

@@ -9,7 +9,7 @@ use crate::engine::{Passed, Process, Slope};
 use crate::linalg::{Accum, Mat, Par};
 use std::time::Instant;
 
-/// Φa of a block.
+/// Computes Φa of a block.
 pub(super) fn times_slopes(s: &mut Scratch, task: &Task<'_>) {
     for (at, first, process) in task.processes() {
         let (own, sums) = (&mut s.processes[at], &mut s.small.processes[at]);
@@ -19,7 +19,7 @@ pub(super) fn times_slopes(s: &mut Scratch, task: &Task<'_>) {
     }
 }
 
-/// The M×M statistics, which begin here if these blocks are the `first`.
+/// Computes the M×M statistics, which begin here if these blocks are the `first`.
 pub(super) fn statistics(
     blocks: &mut [Scratch],
     sums: &mut Passed,
@@ -47,7 +47,7 @@ pub(super) fn statistics(
     }
 }
 
-/// The lower triangle of a sum over blocks of Φ times another matrix, M×M.
+/// Computes the lower triangle of a sum over blocks of Φ times another matrix, M×M.
 pub(super) fn squares(
     blocks: &mut [Scratch],
     (at, process): (usize, &Process<'_>),
@@ -64,8 +64,8 @@ pub(super) fn squares(
     }
 }
 
-/// Features with each row multiplied by the sum of some columns of a slope, where that differs by
-/// row.
+/// Computes features with each row multiplied by the sum of some columns of a slope, where that
+/// differs by row.
 fn weigh(
     blocks: &mut [Scratch],
     (at, process): (usize, &Process<'_>),

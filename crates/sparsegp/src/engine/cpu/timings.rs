@@ -16,7 +16,7 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// All of it.
+    /// Returns all of it.
     pub fn total(&self) -> f64 {
         self.kernel + self.solves + self.products + self.pull_back
     }

@@ -21,7 +21,7 @@ pub struct Remote<'a> {
     pub cpu: &'a Cpu,
 }
 
-/// The sum of the shards' answers.
+/// Returns the sum of the shards' answers.
 ///
 /// # Errors
 /// As for [`crate::data::Shards::round`].
@@ -38,7 +38,7 @@ pub(crate) fn refuse(data: &dyn Source, reason: &str) -> Result<()> {
 }
 
 impl Passed {
-    /// As an answer.
+    /// Returns them as an answer.
     pub fn pack(&self) -> Vec<f64> {
         let mut packed = Packed::default();
         self.for_each_part(|part| packed.part(part));

@@ -98,7 +98,7 @@ impl SentFeatures {
         Ok(Self { kernel: json, z: Full::of(z), factor: Lower::of(factor) })
     }
 
-    /// The kernel with the inducing inputs and the basis, for rows of D inputs.
+    /// Reads the kernel with the inducing inputs and the basis, for rows of D inputs.
     ///
     /// # Errors
     /// [`Error::Invalid`] for other rows.
@@ -113,7 +113,7 @@ impl SentFeatures {
 }
 
 impl Features {
-    /// The inducing variables.
+    /// Returns the inducing variables.
     pub fn inducing(&self) -> AtPoints<'_> {
         AtPoints { kernel: &*self.kernel, z: self.z.as_ref() }
     }
@@ -138,7 +138,7 @@ impl SentMean {
         Self(means::to_json(mean).to_string(), inputs, outputs)
     }
 
-    /// The mean function of D inputs and so many outputs.
+    /// Reads the mean function of D inputs and so many outputs.
     ///
     /// # Errors
     /// [`Error::Invalid`] for other rows.
@@ -171,7 +171,7 @@ pub enum OwnSpread {
 }
 
 impl OwnSpread {
-    /// As an engine takes it.
+    /// Returns it as an engine takes it.
     pub fn spread(&self) -> Spread<'_> {
         match self {
             Self::Roots(roots) => Spread::Roots(roots),
@@ -211,12 +211,12 @@ impl SentProcess {
         Ok(Self { features, mean: Full::of(process.mean), spread })
     }
 
-    /// Number of latent functions.
+    /// Returns the number of latent functions.
     pub fn latents(&self) -> usize {
         self.mean.columns
     }
 
-    /// Features, means and spread, for rows of D inputs.
+    /// Reads features, means and spread, for rows of D inputs.
     ///
     /// # Errors
     /// [`Error::Invalid`] for other rows, and matrices of other sizes.
@@ -302,7 +302,7 @@ fn damaged() -> Error {
 }
 
 impl Work {
-    /// The request in bytes.
+    /// Returns the request in bytes.
     ///
     /// # Errors
     /// [`Error::Invalid`], which is a bug.

@@ -26,7 +26,7 @@ impl Packed {
         (0..part.all.ncols()).for_each(|j| self.values.extend_from_slice(part.column(j)));
     }
 
-    /// The answer.
+    /// Returns the answer.
     pub fn finish(self) -> Vec<f64> {
         let mut answer = vec![1.0, self.shape.len() as f64];
         answer.extend(self.shape);
@@ -47,7 +47,7 @@ fn damaged() -> Error {
 }
 
 impl<'a> Unpacked<'a> {
-    /// Of the answers of so many shards.
+    /// Begins to unpack the answers of so many shards.
     ///
     /// # Errors
     /// [`Error::Invalid`] if another number of shards, or shards with answers of different shapes,
@@ -67,7 +67,7 @@ impl<'a> Unpacked<'a> {
         Ok(Self { shards: count, shape, values })
     }
 
-    /// The next number of the shape.
+    /// Returns the next number of the shape.
     fn count(&mut self) -> Result<usize> {
         let (&first, rest) = self.shape.split_first().ok_or_else(damaged)?;
         self.shape = rest;
@@ -82,7 +82,7 @@ impl<'a> Unpacked<'a> {
         Ok(own)
     }
 
-    /// A vector.
+    /// Returns a vector.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a sum of other parts.
@@ -91,7 +91,7 @@ impl<'a> Unpacked<'a> {
         Ok(self.values(length)?.to_vec())
     }
 
-    /// What counts of a matrix of known shape.
+    /// Reads what counts of a matrix of known shape.
     ///
     /// # Errors
     /// As for [`Unpacked::vector`].

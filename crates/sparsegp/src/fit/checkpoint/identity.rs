@@ -24,8 +24,9 @@ const FORM: (&str, &str) = ("form of the settings", "3");
 /// The name of what tells tables apart by their cells.
 const CELLS: &str = "fingerprint of the cells";
 
-/// How two lists of settings differ, for a message; none if they do not. `usual` are the settings of [`FitOptions::default`]: a
-/// setting that a checkpoint does not name is one that its release did not have, and it went as it does by default.
+/// Returns how two lists of settings differ, for a message; none if they do not. `usual` are the
+/// settings of [`FitOptions::default`]: a setting that a checkpoint does not name is one that its
+/// release did not have, and it went as it does by default.
 pub(super) fn difference(own: &Settings, asked: &Settings, usual: &Settings) -> Option<String> {
     let of = |all: &Settings, name: &str| {
         all.iter().find(|(other, _)| other == name).map(|(_, value)| value.clone())
@@ -49,7 +50,8 @@ pub(super) fn difference(own: &Settings, asked: &Settings, usual: &Settings) -> 
     unknown.map(|(name, own)| format!("its {name}: {own}, which this release does not have"))
 }
 
-/// The settings of a training by minibatches, or of chains; the number of epochs may change.
+/// Returns the settings of a training by minibatches, or of chains; the number of epochs may
+/// change.
 ///
 /// # Errors
 /// What reading the rows that are held out gives.
@@ -146,7 +148,7 @@ fn averages(over: Hyperparameters) -> &'static str {
     }
 }
 
-/// Those of minibatches: what their state holds, such as rates, continues as it was.
+/// Returns the settings of minibatches: what their state holds, such as rates, continues as it was.
 fn of_minibatches(training: &StochasticOptions) -> [(&'static str, String); 9] {
     let StochasticOptions {
         adam: of_hyperparameters,
@@ -179,7 +181,8 @@ fn of_minibatches(training: &StochasticOptions) -> [(&'static str, String); 9] {
     ]
 }
 
-/// The settings of a training on all rows: those of [`settings`] with those of the optimiser.
+/// Returns the settings of a training on all rows: those of [`settings`] with those of the
+/// optimiser.
 ///
 /// # Errors
 /// As for [`settings`].
@@ -220,7 +223,7 @@ fn list(words: &[String]) -> String {
     if words.is_empty() { "none".into() } else { words.join(", ") }
 }
 
-/// The name by which it is asked for.
+/// Returns the name by which it is asked for.
 fn tying(tying: Tying) -> String {
     let name = Tying::ALL.iter().find(|(_, one)| *one == tying);
     name.map_or_else(String::new, |(name, _)| (*name).to_owned())
@@ -342,7 +345,7 @@ fn em(em: &EmOptions) -> String {
     )
 }
 
-/// The number of draws may change.
+/// Describes chains; the number of draws may change.
 fn chains(options: &GibbsOptions) -> String {
     let GibbsOptions {
         chains,
@@ -366,14 +369,14 @@ fn chains(options: &GibbsOptions) -> String {
     )
 }
 
-/// The cells of the rows that are learnt from, and of those that are held out.
+/// Returns the cells of the rows that are learnt from, and of those that are held out.
 fn cells(dataset: &Dataset) -> Result<String> {
     let aside = dataset.held_out.as_deref().map(|rows| Ok(Fingerprint::of(rows)?.value()));
     let aside = aside.transpose()?.map_or(String::new(), |cells| format!(" and {cells:016x}"));
     Ok(format!("{:016x}{aside}", dataset.cells))
 }
 
-/// How the rows lie in other processes, which decides the last bits of sums.
+/// Returns how the rows lie in other processes, which decides the last bits of sums.
 fn partition(dataset: &Dataset) -> String {
     let Some(rows) = dataset.source.sharded() else { return "none".into() };
     let sizes: Vec<u8> =

@@ -90,7 +90,7 @@ pub(in crate::fit) fn save_whole(
     write_atomically(path, &[WHOLE, &crc32fast::hash(&state).to_le_bytes(), &state].concat())
 }
 
-/// Where a training on all rows stands, if the file is a checkpoint of one.
+/// Reads where a training on all rows stands, if the file is a checkpoint of one.
 ///
 /// # Errors
 /// [`Error::File`] if it cannot be read, or is of another training.
@@ -132,7 +132,7 @@ pub(in crate::fit) fn load_whole(
     }
 }
 
-/// The model and the state of a checkpoint, if they are of this training.
+/// Reads the model and the state of a checkpoint, if they are of this training.
 pub(in crate::fit) fn load(
     path: &Path,
     dataset: &Dataset,
@@ -178,7 +178,7 @@ pub(in crate::fit) fn save_training(
     files::save_checkpoint(fitted, state, path)
 }
 
-/// The same of chains.
+/// Saves the same of chains.
 ///
 /// # Errors
 /// [`Error::File`].

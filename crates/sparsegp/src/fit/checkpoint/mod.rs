@@ -61,7 +61,7 @@ pub(super) fn set_values(model: &mut Model, values: &[f64], path: &Path) -> Resu
     set_all_values(model, values)
 }
 
-/// The error for a checkpoint of the other way to see rows.
+/// Returns the error for a checkpoint of the other way to see rows.
 pub(super) fn of_another(options: &FitOptions, way: &str) -> Error {
     let path = options.checkpoint.clone().unwrap_or_default();
     other(&path, &format!("it is of a training by {way}"))

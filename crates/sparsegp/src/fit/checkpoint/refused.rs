@@ -25,7 +25,7 @@ pub(in crate::fit) fn take(options: &FitOptions) -> Result<Option<Infallible>> {
     options.checkpoint.as_deref().map_or(Ok(None), refused)
 }
 
-/// None: there is no file to compare them with.
+/// Returns none: there is no file to compare them with.
 pub(in crate::fit) fn settings(_: &FitOptions, _: &Dataset) -> Result<Settings> {
     Ok(Settings::new())
 }

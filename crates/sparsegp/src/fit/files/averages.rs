@@ -14,7 +14,7 @@ const SITES: &str = "posterior.sites";
 /// Most components of an average.
 const MOST: f64 = 1e5;
 
-/// The tensors of a posterior.
+/// Returns the tensors of a posterior.
 pub(super) fn matrices(posterior: &Posterior) -> Vec<(&'static str, Mat<f64>)> {
     let all = posterior.hyperparameters();
     let Some(first) = all.first() else { return Vec::new() };
@@ -37,7 +37,7 @@ pub(super) fn matrices(posterior: &Posterior) -> Vec<(&'static str, Mat<f64>)> {
     found
 }
 
-/// The posterior, averaged over the hyperparameters of the file.
+/// Reads the posterior, averaged over the hyperparameters of the file.
 pub(super) fn read(
     posterior: Posterior,
     tensors: &Reader<'_>,
@@ -63,7 +63,7 @@ pub(super) fn read(
     found.map_err(|error| foreign(format!("{HYPERPARAMETERS}: {error}")))
 }
 
-/// Sites of so many settings, in the form of the model's.
+/// Returns the sites of so many settings, in the form of the model's.
 fn sites(q: &Variational, all: &Mat<f64>, settings: usize) -> Result<Vec<Variational>> {
     let (n, latents) = (q.points(), q.latents());
     let sites_of_rows = q.first.len() == q.second.len();

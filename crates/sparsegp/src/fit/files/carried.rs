@@ -15,8 +15,8 @@ const CONSTANT: &str = "carried.constant";
 const ROWS: &str = "kept.rows";
 const SITES: &str = "kept.sites";
 
-/// The sites' numbers as matrices with names: precisions one below the other (LM×M), linear parts (L×M) and constants (L×1).
-/// Their points are the model's.
+/// Returns the sites' numbers as matrices with names: precisions one below the other (LM×M), linear
+/// parts (L×M) and constants (L×1). Their points are the model's.
 pub(super) fn matrices(fitted: &Fitted) -> Vec<(&'static str, Mat<f64>)> {
     // one of whitened values has a root, which the posterior can give again
     let sites: Vec<Site> = fitted.carried.iter().map(Site::of_values).collect();
@@ -47,7 +47,8 @@ pub(super) fn matrices(fitted: &Fitted) -> Vec<(&'static str, Mat<f64>)> {
     all
 }
 
-/// The rows of a file that are kept, of D inputs, for so many sites; none where it holds none.
+/// Reads the rows of a file that are kept, of D inputs, for so many sites; none where it holds
+/// none.
 pub(super) fn read_rows(tensors: &Reader<'_>, d: usize, latents: usize) -> Result<KeptRows> {
     if !tensors.has(ROWS) {
         return Ok(KeptRows::default());
@@ -84,7 +85,7 @@ pub(super) fn read_rows(tensors: &Reader<'_>, d: usize, latents: usize) -> Resul
     Ok(KeptRows { rows, first: sites_of(0), second: sites_of(l), ranks })
 }
 
-/// The sites of a file, of which the model is read; none where it holds none.
+/// Reads the sites of a file, of which the model is read; none where it holds none.
 pub(super) fn read(tensors: &Reader<'_>, model: &Model, latents: usize) -> Result<Vec<Site>> {
     if !tensors.has(PRECISION) {
         return Ok(Vec::new());

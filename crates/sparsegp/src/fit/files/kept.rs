@@ -52,7 +52,7 @@ pub(super) fn write(
     }
 }
 
-/// What rows say that have left; none where none have.
+/// Reads what rows say that have left; none where none have.
 fn read_past(tensors: &Reader<'_>) -> Result<Option<Past>> {
     if !tensors.has(LATEST) {
         return Ok(None);
@@ -81,7 +81,7 @@ fn read_past(tensors: &Reader<'_>) -> Result<Option<Past>> {
     Ok(Some(Past { rows: rows as usize, objective: numbers[(0, 2)], starts }))
 }
 
-/// The posterior from the rows that it keeps.
+/// Reads the posterior from the rows that it keeps.
 pub(super) fn read(
     model: &Model,
     tensors: &Reader<'_>,

@@ -50,7 +50,8 @@ impl GroupHeader {
         Ok(Self { kernel, inducing: Kept::of(&points.z), q: QHeader::of(&group.q) })
     }
 
-    /// The group of a layer of so many inputs; `index` is empty, or `[1]` where there are several ([`Layer::visit`]).
+    /// Reads the group of a layer of so many inputs; `index` is empty, or `[1]` where there are
+    /// several ([`Layer::visit`]).
     fn read(self, layer: usize, index: &str, inputs: usize, tensors: &Reader<'_>) -> Result<Group> {
         let points = format!("layers[{layer}].inducing.points{index}");
         let z = tensors.matrix(&points)?;
@@ -72,12 +73,12 @@ impl GroupHeader {
 }
 
 impl LayerHeader {
-    /// Number of columns of its rows.
+    /// Returns the number of columns of its rows.
     pub(super) fn inputs(&self) -> usize {
         self.inputs
     }
 
-    /// Of a layer.
+    /// Creates the header of a layer.
     ///
     /// # Errors
     /// Why it cannot be written.
@@ -105,7 +106,7 @@ impl LayerHeader {
         })
     }
 
-    /// The layer; values of its parameters are read with all others.
+    /// Reads the layer; values of its parameters are read with all others.
     pub(super) fn read(self, at: usize, tensors: &Reader<'_>) -> Result<Layer> {
         let several = !self.others.is_empty();
         let groups = std::iter::once(self.first).chain(self.others).enumerate().map(|(g, own)| {

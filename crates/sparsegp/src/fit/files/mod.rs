@@ -108,7 +108,7 @@ fn save_with(fitted: &Fitted, state: Holds<'_>, path: &Path) -> Result<()> {
         content(fitted, state).map_err(|reason| Error::File { path: path.into(), reason })?;
     write_atomically(path, &content)
 }
-/// The content of a model file.
+/// Returns the content of a model file.
 ///
 /// # Errors
 /// [`Error::Invalid`] if the model cannot be written.

@@ -24,12 +24,12 @@ use safetensors::{Dtype, SafeTensors};
 pub(super) struct Reader<'a>(pub(super) SafeTensors<'a>);
 
 impl Reader<'_> {
-    /// Whether there is a tensor of this name.
+    /// Returns whether there is a tensor of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.0.names().contains(&name)
     }
 
-    /// Shape and numbers of a tensor, whatever they are.
+    /// Returns the shape and numbers of a tensor, whatever they are.
     pub(super) fn raw(&self, name: &str) -> Result<(Vec<usize>, Vec<f64>)> {
         let tensor = self.0.tensor(name).map_err(|e| foreign(format!("tensor `{name}`: {e}")))?;
         if tensor.dtype() != Dtype::F64 {
@@ -41,7 +41,7 @@ impl Reader<'_> {
         Ok((tensor.shape().to_vec(), values))
     }
 
-    /// Shape and numbers of a tensor, which are finite.
+    /// Returns the shape and numbers of a tensor, which are finite.
     fn values(&self, name: &str) -> Result<(Vec<usize>, Vec<f64>)> {
         let (shape, values) = self.raw(name)?;
         if let Some(bad) = values.iter().find(|v| !v.is_finite()) {
@@ -50,7 +50,7 @@ impl Reader<'_> {
         Ok((shape, values))
     }
 
-    /// A mask of so many rows.
+    /// Returns a mask of so many rows.
     fn mask(&self, name: &str, rows: usize) -> Result<Option<Mask>> {
         let Ok(tensor) = self.0.tensor(name) else { return Ok(None) };
         let (bytes, called) = (tensor.data(), name.replace("division.", "rows "));
@@ -88,7 +88,7 @@ impl Reader<'_> {
         param.set(path, &by_columns)
     }
 }
-/// A model from the content of its file.
+/// Reads a model from the content of its file.
 ///
 /// # Errors
 /// [`Error::Invalid`] if that is truncated, or is not a model of this library.
@@ -149,7 +149,7 @@ pub fn from_bytes(content: &[u8]) -> Result<Fitted> {
     })
 }
 
-/// The tensors and the header of a file.
+/// Returns the tensors and the header of a file.
 fn opened(content: &[u8]) -> Result<(Reader<'_>, Header)> {
     sums::check_header(content)?;
     let (_, metadata) =
@@ -188,7 +188,7 @@ fn opened(content: &[u8]) -> Result<(Reader<'_>, Header)> {
     Ok((tensors, header))
 }
 
-/// The model, of these inputs and so many targets.
+/// Reads the model, of these inputs and so many targets.
 fn read_model(
     header: &mut Header,
     tensors: &Reader<'_>,
@@ -249,7 +249,7 @@ fn read_model(
     Ok(model)
 }
 
-/// The posterior of a model, of d inputs and p targets.
+/// Reads the posterior of a model, of d inputs and p targets.
 fn read_posterior(
     header: &Header,
     tensors: &Reader<'_>,
@@ -308,7 +308,8 @@ fn check(header: &Header) -> Result<()> {
     Ok(())
 }
 
-/// A q of the shape that the tensors have, whose names begin with `prefix`; its values are read with the other parameters.
+/// Reads a q of the shape that the tensors have, whose names begin with `prefix`; its values are
+/// read with the other parameters.
 pub(super) fn read_q(header: QHeader, tensors: &Reader<'_>, prefix: &str) -> Result<Variational> {
     let matrix = |name: &str| {
         let own = tensors.matrix(&format!("{prefix}.{name}"))?;
@@ -345,7 +346,7 @@ pub(super) fn read_q(header: QHeader, tensors: &Reader<'_>, prefix: &str) -> Res
     Ok(q)
 }
 
-/// The posterior from its draws.
+/// Returns the posterior from its draws.
 fn sampled(
     model: &Model,
     tensors: &Reader<'_>,
@@ -383,7 +384,8 @@ fn sampled(
     posterior.map_err(|error| foreign(format!("posterior.draws: {error}")))
 }
 
-/// The posterior from its tensors; the factor is computed again with the jitter that was used.
+/// Returns the posterior from its tensors; the factor is computed again with the jitter that was
+/// used.
 fn posterior(
     model: &Model,
     tensors: &Reader<'_>,

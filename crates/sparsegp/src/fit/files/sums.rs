@@ -16,12 +16,13 @@ const END: &[u8; 8] = b"SPGPSUMS";
 /// The first version of the layout that has them.
 const SINCE: u64 = 2;
 
-/// Bytes of the checksums of so many tensors, of the header and of themselves, with the word at the end.
+/// Returns the bytes of the checksums of so many tensors, of the header and of themselves, with the
+/// word at the end.
 pub(super) fn length(tensors: usize) -> usize {
     4 * (tensors + 2) + END.len()
 }
 
-/// The header with the eight bytes of its length, if the file is long enough for it.
+/// Returns the header with the eight bytes of its length, if the file is long enough for it.
 fn header(content: &[u8]) -> Option<&[u8]> {
     let length = u64::from_le_bytes(content.get(..8)?.try_into().ok()?);
     content.get(..usize::try_from(length).ok()?.checked_add(8)?)
@@ -33,7 +34,7 @@ fn damaged(what: &str) -> Error {
     ))
 }
 
-/// A number of four bytes that stands so many bytes before the end.
+/// Returns a number of four bytes that stands so many bytes before the end.
 fn before_end(content: &[u8], bytes: usize) -> Option<u32> {
     let start = content.len().checked_sub(bytes)?;
     Some(u32::from_le_bytes(content[start..].first_chunk::<4>().copied()?))

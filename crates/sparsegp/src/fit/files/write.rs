@@ -31,7 +31,7 @@ pub(super) fn shape_of(param: &Param) -> Vec<usize> {
     }
 }
 
-/// Little-endian bytes, matrices row by row as readers of the format expect.
+/// Returns the little-endian bytes, matrices row by row as readers of the format expect.
 pub(super) fn bytes(values: impl Iterator<Item = f64>) -> Vec<u8> {
     values.flat_map(f64::to_le_bytes).collect()
 }
@@ -91,7 +91,7 @@ pub(super) fn content(fitted: &Fitted, state: Holds<'_>) -> std::result::Result<
 /// Name, shape and content.
 type Tensor = (String, Vec<usize>, Vec<u8>);
 
-/// The header of a model with this report.
+/// Returns the header of a model with this report.
 fn header_of(
     fitted: &Fitted,
     report: Option<TrainReport>,
@@ -143,7 +143,7 @@ fn header_of(
     })
 }
 
-/// The tensors of a model: parameters, posterior and what it carries.
+/// Returns the tensors of a model: parameters, posterior and what it carries.
 fn tensors_of(fitted: &Fitted, trend: Option<&SavedTrend>) -> Vec<Tensor> {
     let model = &fitted.model;
     let mut tensors: Vec<Tensor> = model
@@ -192,7 +192,8 @@ fn tensors_of(fitted: &Fitted, trend: Option<&SavedTrend>) -> Vec<Tensor> {
     tensors
 }
 
-/// A file of tensors of numbers and of bytes with a header, which is a tensor too where it is long, and checksums.
+/// Returns a file of tensors of numbers and of bytes with a header, which is a tensor too where it
+/// is long, and checksums.
 pub(super) fn sealed(
     header: String,
     tensors: &[(String, Vec<usize>, Vec<u8>)],
@@ -225,15 +226,15 @@ pub(super) fn sealed(
     Ok(content)
 }
 
-/// A bit for each row, the lowest of a byte first.
+/// Returns a bit for each row, the lowest of a byte first.
 fn bits(mask: &Mask) -> Vec<u8> {
     let mut bytes = vec![0; mask.rows().div_ceil(8)];
     mask.indices(true).into_iter().for_each(|row| bytes[row / 8] |= 1 << (row % 8));
     bytes
 }
 
-/// The header as text, which the reader understands: what could not be loaded is not saved. `columns` are those that the
-/// kernel sees, where they are not the inputs.
+/// Returns the header as text, which the reader understands: what could not be loaded is not saved.
+/// `columns` are those that the kernel sees, where they are not the inputs.
 fn readable(mut header: Header, columns: Option<usize>) -> std::result::Result<String, String> {
     let unknown = |what: &str, why: &dyn std::fmt::Display| {
         format!(

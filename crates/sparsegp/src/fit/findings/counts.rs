@@ -75,7 +75,7 @@ pub(super) fn findings(asked: &Asked<'_>, posterior: &Posterior) -> Result<Vec<F
     Ok(found)
 }
 
-/// The dispersion of a target, if it is clearly above 1.
+/// Returns the dispersion of a target, if it is clearly above 1.
 fn dispersion(poisson: bool, mean: &Mat<f64>, rows: &InMemory, p: usize) -> Option<f64> {
     let (mut sum, mut spread, mut count) = (0.0, 0.0, 0.0);
     for i in 0..rows.y.nrows() {
@@ -101,7 +101,8 @@ fn dispersion(poisson: bool, mean: &Mat<f64>, rows: &InMemory, p: usize) -> Opti
     (factor > LEAST && factor > 1.0 + CLEAR * error).then_some(factor)
 }
 
-/// Zeros among the rows, and how many are expected, if these are clearly fewer.
+/// Returns the number of zeros among the rows, and how many are expected, if these are clearly
+/// fewer.
 fn zeros(posterior: &Posterior, rows: &InMemory) -> Result<Option<(usize, f64)>> {
     let none = Mat::zeros(rows.y.nrows(), rows.y.ncols());
     if rows.y.ncols() != 1 || rows.y.col_iter().any(|y| y.iter().any(|y| y.is_nan())) {

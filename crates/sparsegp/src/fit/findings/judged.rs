@@ -25,8 +25,9 @@ pub(in crate::fit) struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Nats by which the bound of another likelihood, for targets on the same scale, is above that of the model's own, and the rows
-    /// that both are trained on, the model from where it is. None where that cannot be asked.
+    /// Returns nats by which the bound of another likelihood, for targets on the same scale, is
+    /// above that of the model's own, and the rows that both are trained on, the model from where
+    /// it is. None where that cannot be asked.
     pub(super) fn gain(&self, likelihood: &str) -> Result<Option<(f64, usize)>> {
         match self.judged(likelihood) {
             // the method may have no such likelihood

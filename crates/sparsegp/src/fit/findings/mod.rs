@@ -60,7 +60,7 @@ fn predicted(asked: &Asked<'_>, posterior: &Posterior) -> Result<Predicted> {
 }
 
 impl Predicted {
-    /// Indices of the rows whose target is there and counts.
+    /// Returns the indices of the rows whose target is there and counts.
     fn known(&self, target: usize) -> Vec<usize> {
         let counts = |i: &usize| {
             self.rows.weights.get(*i).is_none_or(|w| *w > 0.0)

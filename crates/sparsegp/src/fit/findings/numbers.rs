@@ -103,12 +103,12 @@ fn deviation(values: &[f64]) -> f64 {
     mean(values.iter().map(|v| (v - centre).powi(2))).sqrt()
 }
 
-/// log N(z; 0, 1).
+/// Returns log N(z; 0, 1).
 fn gaussian(z: f64) -> f64 {
     -0.5 * (z * z + std::f64::consts::TAU.ln())
 }
 
-/// Student's t: the scale by expectation maximisation for every number of degrees of freedom.
+/// Finds Student's t: the scale by expectation maximisation for every number of degrees of freedom.
 fn tails(target: &str, z: &[f64]) -> Option<Finding> {
     let n = z.len() as f64;
     let variance = mean(z.iter().map(|z| z * z));
@@ -144,7 +144,7 @@ fn tails(target: &str, z: &[f64]) -> Option<Finding> {
     })
 }
 
-/// The parts of rows in an order: for each row its part. Equal values are of one part.
+/// Returns the parts of rows in an order: for each row its part. Equal values are of one part.
 fn parts(values: &[f64]) -> Vec<usize> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -153,8 +153,8 @@ fn parts(values: &[f64]) -> Vec<usize> {
     values.iter().map(|v| cuts.partition_point(|cut| cut <= v)).collect()
 }
 
-/// How clearly errors differ in size between parts: the chance of that, the gain of a deviation for each, and the ratio of the
-/// largest to the smallest.
+/// Returns how clearly errors differ in size between parts: the chance of that, the gain of a
+/// deviation for each, and the ratio of the largest to the smallest.
 fn between_parts(z: &[f64], values: &[f64]) -> Option<(f64, f64, f64)> {
     let of = parts(values);
     let own = |k: usize| z.iter().zip(&of).filter(move |(_, part)| **part == k).map(|(z, _)| *z);
@@ -181,7 +181,7 @@ fn between_parts(z: &[f64], values: &[f64]) -> Option<(f64, f64, f64)> {
     Some((chance, gain, (most / least).sqrt()))
 }
 
-/// Noise that varies, in the order of the rows in which it does so most clearly.
+/// Finds noise that varies, in the order of the rows in which it does so most clearly.
 fn spread(target: &str, z: &[f64], ordered: &[(String, Vec<f64>)]) -> Option<Finding> {
     let all = ordered.iter().filter_map(|(by, values)| {
         between_parts(z, values).map(|(chance, gain, ratio)| (by, chance, gain, ratio))
@@ -202,7 +202,8 @@ fn spread(target: &str, z: &[f64], ordered: &[(String, Vec<f64>)]) -> Option<Fin
     })
 }
 
-/// What other densities about the same means gain in nats a row, where that is clear of chance.
+/// Returns what other densities about the same means gain in nats a row, where that is clear of
+/// chance.
 fn gain_of(errors: &Errors, densities: &[f64]) -> Option<f64> {
     let gains: Vec<f64> = densities
         .iter()
@@ -214,7 +215,7 @@ fn gain_of(errors: &Errors, densities: &[f64]) -> Option<f64> {
     (gain > LEAST && gain > ERRORS * (variance / gains.len() as f64).sqrt()).then_some(gain)
 }
 
-/// Targets between 0 and 1 that a beta density predicts better.
+/// Finds targets between 0 and 1 that a beta density predicts better.
 fn shares(target: &str, errors: &Errors) -> Option<Finding> {
     if !errors.y.iter().all(|y| *y > 0.0 && *y < 1.0) {
         return None;
@@ -232,7 +233,8 @@ fn shares(target: &str, errors: &Errors) -> Option<Finding> {
     })
 }
 
-/// A function of the targets whose errors are more Gaussian than theirs: the best of the logarithm and some powers.
+/// Finds a function of the targets whose errors are more Gaussian than theirs: the best of the
+/// logarithm and some powers.
 fn skew(target: &str, errors: &Errors) -> Option<Finding> {
     let (centre, scale) = (mean(errors.y.iter().copied()), deviation(&errors.y));
     let powers = POWERS.map(|lambda| TargetTransform::YeoJohnson { lambda, centre, scale });
@@ -260,7 +262,8 @@ fn skew(target: &str, errors: &Errors) -> Option<Finding> {
 /// Standard deviations above a bound where a mean beyond it is put.
 const INSIDE: f64 = 0.3;
 
-/// Log densities of targets whose functions are normal about those of the means, with one mean and deviation of the errors.
+/// Returns the log densities of targets whose functions are normal about those of the means, with
+/// one mean and deviation of the errors.
 fn transformed(errors: &Errors, transform: &TargetTransform) -> Vec<f64> {
     let inside = |i: usize| match transform {
         TargetTransform::Log => errors.mean[i].max(INSIDE * errors.sd[i]),
@@ -275,7 +278,7 @@ fn transformed(errors: &Errors, transform: &TargetTransform) -> Vec<f64> {
     own.iter().zip(&errors.y).map(density).collect()
 }
 
-/// Log densities of beta distributions of the same means and deviations.
+/// Returns the log densities of beta distributions of the same means and deviations.
 fn betas(errors: &Errors) -> Vec<f64> {
     let density = |i: usize| {
         let (y, sd) = (errors.y[i], errors.sd[i]);

@@ -14,7 +14,7 @@ const FEWEST: usize = 20;
 /// Nats a row by which a constant must be ahead.
 const CLEAR: f64 = 0.2;
 
-/// What is said of a model that a constant is ahead of by so many nats a row.
+/// Returns what is said of a model that a constant is ahead of by so many nats a row.
 pub(super) fn text(nats: f64) -> String {
     format!(
         "the model predicts the rows that it learnt from worse than a constant does, by {nats:.2} nats a row: its training has \
@@ -45,7 +45,8 @@ pub(super) fn than_a_constant(
     Ok((ahead > CLEAR).then_some(ahead))
 }
 
-/// The sum of the log densities of values that are there, by the normal distribution with their mean and variance; −∞ for none.
+/// Returns the sum of the log densities of values that are there, by the normal distribution with
+/// their mean and variance; −∞ for none.
 fn normal(values: &[f64]) -> f64 {
     let known: Vec<f64> = values.iter().copied().filter(|v| !v.is_nan()).collect();
     let n = known.len() as f64;
@@ -57,7 +58,8 @@ fn normal(values: &[f64]) -> f64 {
     }
 }
 
-/// The sum of the log densities of targets where the latent functions are the constants that a likelihood begins with.
+/// Returns the sum of the log densities of targets where the latent functions are the constants
+/// that a likelihood begins with.
 fn of_targets(likelihood: &dyn Likelihood, targets: &[Target]) -> f64 {
     let mut own = likelihood.clone_box();
     let f = own.initialise(targets);

@@ -20,7 +20,7 @@ const BY_EVIDENCE: usize = 3;
 /// Iterations from the values that fewer rows have found.
 const ITERATIONS: usize = 12;
 
-/// The places of the candidates that are judged again.
+/// Returns the places of the candidates that are judged again.
 fn best(judged: &[Judged]) -> Vec<usize> {
     let first = |count: usize, value: &dyn Fn(&KernelScore) -> f64| {
         let mut order: Vec<usize> = (1..judged.len()).collect();
@@ -36,8 +36,9 @@ fn best(judged: &[Judged]) -> Vec<usize> {
     all
 }
 
-/// The scores of candidates, the usual kernel first: where inference is exact, the best are trained a little further on more
-/// rows, and those that are not come last. Returns the rows that decide, too.
+/// Computes the scores of candidates, the usual kernel first: where inference is exact, the best
+/// are trained a little further on more rows, and those that are not come last. Returns the rows
+/// that decide, too.
 pub(super) fn scores(
     judged: Vec<Judged>,
     dataset: &Dataset,

@@ -73,7 +73,7 @@ impl Structure {
         all + &self.seasons
     }
 
-    /// Whether a change makes it another.
+    /// Returns whether a change makes it another.
     pub(super) fn may(&self, change: Change) -> bool {
         match change {
             Change::Plus(Term::OfEachInput) => !self.of_pairs,

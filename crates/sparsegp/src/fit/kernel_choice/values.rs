@@ -8,20 +8,20 @@ use crate::params::{Param, Role};
 const SLOWER: f64 = 4.0;
 const SLOW: f64 = 2.0;
 
-/// The shortest lengthscale of every input; infinite where there is none.
+/// Returns the shortest lengthscale of every input; infinite where there is none.
 pub(super) fn lengthscales(model: &Model, d: usize) -> Vec<f64> {
     let mut relevance = vec![0.0; d];
     model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
     relevance.into_iter().map(|own: f64| own.recip()).collect()
 }
 
-/// The term of a sum that a parameter belongs to.
+/// Returns the term of a sum that a parameter belongs to.
 fn term(path: &str) -> usize {
     let index = path.strip_prefix("kernels[").and_then(|rest| rest.split(']').next());
     index.and_then(|index| index.parse().ok()).unwrap_or(0)
 }
 
-/// The term and the place in it of every parameter.
+/// Returns the term and the place in it of every parameter.
 fn places<P>(params: Vec<(String, P)>) -> Vec<(usize, usize, P)> {
     let mut last = (0, 0);
     let place = |(path, param): (String, P)| {

@@ -56,7 +56,7 @@ impl Bounds {
 const LONGEST: f64 = 1e9;
 
 impl Kind {
-    /// What is allowed, to follow "must be".
+    /// Returns what is allowed, to follow "must be".
     pub fn allowed(self) -> String {
         match self {
             Kind::Flag => "true or false".into(),
@@ -82,7 +82,7 @@ impl Kind {
         }
     }
 
-    /// Whether a value is allowed.
+    /// Returns whether a value is allowed.
     pub fn holds(self, value: &Value) -> bool {
         match self {
             Kind::Flag => value.is_boolean(),
@@ -99,7 +99,7 @@ impl Kind {
         }
     }
 
-    /// The value that a text at the command line says; of several, one of them.
+    /// Reads the value that a text at the command line says; of several, one of them.
     ///
     /// # Errors
     /// What it must be.
@@ -141,7 +141,7 @@ impl Kind {
     }
 }
 
-/// `PATH=VALUE,…` as a pair.
+/// Reads `PATH=VALUE,…` as a pair.
 fn assignment(text: &str) -> std::result::Result<Value, String> {
     let (path, values) = text
         .split_once('=')
@@ -155,7 +155,7 @@ fn assignment(text: &str) -> std::result::Result<Value, String> {
     Ok(json!([path.trim(), values]))
 }
 
-/// A jitter, relative unless said otherwise.
+/// Returns a jitter, relative unless said otherwise.
 pub(super) fn jitter(value: &Value) -> Option<Jitter> {
     let allowed = |v: &f64| Bounds::NotNegative.holds(*v);
     if let Some(share) = value.as_f64() {

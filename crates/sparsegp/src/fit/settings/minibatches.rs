@@ -16,7 +16,7 @@ const MINIBATCHES: &str = "Training by minibatches";
 /// How T of R-SVGP follows the other parameters.
 const PRODUCTS: &str = "Inverse by matrix products, by minibatches";
 
-/// How many steps there are in turn; who says so wants them to the end.
+/// Sets how many steps there are in turn; who says so wants them to the end.
 fn take_turns(options: &mut FitOptions, e: Option<usize>, m: Option<usize>) {
     let em = &mut options.train.em;
     (em.e_steps, em.m_steps) = (e.unwrap_or(em.e_steps), m.unwrap_or(em.m_steps));
@@ -27,7 +27,7 @@ fn take_turns(options: &mut FitOptions, e: Option<usize>, m: Option<usize>) {
     }
 }
 
-/// The share of steps of q by default.
+/// Returns the share of steps of q by default.
 fn natural_rate(options: &FitOptions) -> String {
     match by_minibatches(options) {
         true => match of_batches(options, |t| json!(t.natural)) {

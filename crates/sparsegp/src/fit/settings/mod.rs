@@ -77,18 +77,18 @@ pub enum Door {
     Python,
 }
 
-/// Every setting, in the order in which values are taken.
+/// Returns every setting, in the order in which values are taken.
 pub fn all() -> impl Iterator<Item = &'static Setting> {
     let tables = [model::ENTRIES, training::ENTRIES, minibatches::ENTRIES, model::OF_DRAWS];
     tables.into_iter().flatten()
 }
 
-/// A setting by its name.
+/// Returns a setting by its name.
 pub fn find(name: &str) -> Option<&'static Setting> {
     all().find(|own| own.name == name)
 }
 
-/// The options that a method is fitted with unless somebody says so.
+/// Returns the options that a method is fitted with unless somebody says so.
 pub fn defaults_of(method: &str) -> FitOptions {
     let batches = methods::find(method)
         .map_or_else(|_| BatchOptions::default(), |entry| BatchOptions::of(entry.method));
@@ -114,7 +114,7 @@ pub fn apply(options: &mut FitOptions, values: &Map<String, Value>, door: Door) 
     }
 }
 
-/// What is to be said of values that have no effect, whatever of `ways` it turns out to be.
+/// Returns what is to be said of values that have no effect, whatever of `ways` it turns out to be.
 pub fn without_effect(
     values: &Map<String, Value>,
     ways: &[Traits],
@@ -138,12 +138,12 @@ pub struct Asked<'a> {
 }
 
 impl Setting {
-    /// Whether it is a flag that is set by default, which the command line unsets.
+    /// Returns whether it is a flag that is set by default, which the command line unsets.
     pub fn is_set(&self) -> bool {
         self.default_value() == Value::Bool(true)
     }
 
-    /// What it is called where it is given; a key of `sampling` with that word.
+    /// Returns what it is called where it is given; a key of `sampling` with that word.
     pub fn called(&self, door: Door) -> String {
         match (door, self.python) {
             (Door::CommandLine, _) | (_, None) => self.option(),
@@ -154,29 +154,29 @@ impl Setting {
         }
     }
 
-    /// The option of the command line.
+    /// Returns the option of the command line.
     pub fn option(&self) -> String {
         let no = if self.is_set() { "no-" } else { "" };
         format!("--{no}{}", self.name.replace('_', "-"))
     }
 
-    /// Its default value; null where it is left to the method or the data.
+    /// Returns its default value; null where it is left to the method or the data.
     pub fn default_value(&self) -> Value {
         (self.read)(&FitOptions::default())
     }
 
-    /// Whether a value of it has an effect.
+    /// Returns whether a value of it has an effect.
     pub fn acts(&self, value: &Value, on: &Traits) -> bool {
         self.lacks(value, on).is_none()
     }
 
-    /// What a method lacks for a value to have an effect.
+    /// Returns what a method lacks for a value to have an effect.
     fn lacks(&self, value: &Value, on: &Traits) -> Option<Trait> {
         let more = (self.value_needs)(value);
         self.needs.iter().copied().chain(more).find(|need| !on.has(*need))
     }
 
-    /// The methods of the registry for which a value has an effect on one of these ways.
+    /// Returns the methods of the registry for which a value has an effect on one of these ways.
     fn methods(&self, value: &Value, ways: &[Way]) -> Vec<&'static str> {
         let acts = |e: &&methods::Entry| {
             ways.iter().any(|way| self.acts(value, &traits_of(e.method, *way)))
@@ -184,8 +184,8 @@ impl Setting {
         methods::REGISTRY.iter().filter(acts).map(|entry| entry.name).collect()
     }
 
-    /// The default in words, with the methods that have another one; empty where there is none to
-    /// tell.
+    /// Returns the default in words, with the methods that have another one; empty where there is
+    /// none to tell.
     pub fn default_text(&self) -> String {
         let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
         for name in self.methods(&self.default_value(), &WAYS) {
@@ -215,8 +215,8 @@ impl Setting {
         texts.collect::<Vec<_>>().join("; ")
     }
 
-    /// What its option does, with the default, and with the methods for which it does that where
-    /// these are few.
+    /// Returns what its option does, with the default, and with the methods for which it does that
+    /// where these are few.
     pub fn help(&self) -> String {
         let mut text = match self.is_set() {
             true => format!("Leave out {}", self.about),
@@ -232,8 +232,8 @@ impl Setting {
         }
     }
 
-    /// Why a value has no effect, whatever of `ways` it turns out to be, and what to do; none where
-    /// it may have one.
+    /// Returns why a value has no effect, whatever of `ways` it turns out to be, and what to do;
+    /// none where it may have one.
     pub fn refusal(&self, value: &Value, ways: &[Traits], asked: &Asked<'_>) -> Option<String> {
         if ways.iter().any(|own| (self.so_anyway)(value, own)) {
             return None;
@@ -286,7 +286,7 @@ impl Setting {
     }
 }
 
-/// Names one after the other.
+/// Returns names one after the other.
 fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }

@@ -13,37 +13,37 @@ use serde_json::{Value, json};
 const MODEL: &str = "Model";
 const DRAWS: &str = "Draws from the posterior";
 
-/// A text where there is one.
+/// Returns a text where there is one.
 fn text(value: &Value) -> Option<String> {
     value.as_str().map(str::to_owned)
 }
 
-/// A whole number that was checked.
+/// Returns a whole number that was checked.
 pub(super) fn whole(value: &Value) -> usize {
     value.as_u64().and_then(|v| v.try_into().ok()).unwrap_or(usize::MAX)
 }
 
-/// A number that was checked.
+/// Returns a number that was checked.
 pub(super) fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 
-/// A flag that was checked.
+/// Returns a flag that was checked.
 pub(super) fn flag(value: &Value) -> bool {
     value.as_bool().unwrap_or_default()
 }
 
-/// A structured value that was checked.
+/// Returns a structured value that was checked.
 pub(super) fn structured<T: serde::de::DeserializeOwned + Default>(value: &Value) -> T {
     serde_json::from_value(value.clone()).unwrap_or_default()
 }
 
-/// A word as `serde` has it.
+/// Returns a word as `serde` has it.
 pub(super) fn word<T: serde::Serialize>(value: T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// How many inducing points there are by default.
+/// Returns how many inducing points there are by default.
 fn points(options: &FitOptions) -> String {
     let method = methods::find(&options.method).ok().map(|entry| entry.method);
     match method {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const TRAINING: &str = "Training";
 const ALL_ROWS: &str = "Training on all rows at once";
 
-/// A number of the training by minibatches, where there is one.
+/// Returns a number of the training by minibatches, where there is one.
 pub(super) fn of_batches(
     options: &FitOptions,
     read: impl Fn(&StochasticOptions) -> Value,
@@ -29,7 +29,7 @@ pub(super) fn to_batches(options: &mut FitOptions, write: impl FnOnce(&mut Stoch
     }
 }
 
-/// Whether the method is trained by minibatches unless somebody says so.
+/// Returns whether the method is trained by minibatches unless somebody says so.
 pub(super) fn by_minibatches(options: &FitOptions) -> bool {
     let found = methods::find(&options.method);
     found.is_ok_and(|e| traits_of(e.method, Way::default()).has(Trait::Minibatches))

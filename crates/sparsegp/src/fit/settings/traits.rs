@@ -58,7 +58,7 @@ pub enum Trait {
 }
 
 impl Trait {
-    /// What it is, in words that follow "needs".
+    /// Returns what it is, in words that follow "needs".
     pub fn words(self) -> &'static str {
         match self {
             Trait::Points => "inducing points",
@@ -112,13 +112,13 @@ pub struct Traits {
 }
 
 impl Traits {
-    /// Whether it is among them.
+    /// Returns whether it is among them.
     pub fn has(&self, wanted: Trait) -> bool {
         self.held.contains(&wanted)
     }
 }
 
-/// What a method has on its way.
+/// Returns what a method has on its way.
 pub fn traits_of(method: &dyn Method, way: Way) -> Traits {
     let (q, layers, sampler) = (method.with_q(), method.architecture(), method.sampler());
     let layered = layers.is_some();
@@ -174,8 +174,8 @@ pub fn traits_of(method: &dyn Method, way: Way) -> Traits {
     Traits { method: method.name(), held }
 }
 
-/// What the method that is asked for may turn out to have: `auto` is one of those that it is known
-/// to take, by the name of the model in the end, or of all where none is known.
+/// Returns what the method that is asked for may turn out to have: `auto` is one of those that it
+/// is known to take, by the name of the model in the end, or of all where none is known.
 ///
 /// # Errors
 /// [`crate::Error::Invalid`] for a method that nobody knows.

@@ -122,9 +122,10 @@ fn text(miss: &Miss, labels: bool) -> String {
     )
 }
 
-/// How much each target counts, B×P: 1 over the number of rows that are wrong together where the latent function is. Two rows are, as far
-/// as their latent values are correlated and what one says of them is much beside what is known. Of labels that is
-/// what they say on average, with these probabilities (B×C).
+/// Returns how much each target counts, B×P: 1 over the number of rows that are wrong together
+/// where the latent function is. Two rows are, as far as their latent values are correlated and
+/// what one says of them is much beside what is known. Of labels that is what they say on average,
+/// with these probabilities (B×C).
 fn weights(
     fitted: &Fitted,
     (x, y, extra): (MatRef<f64>, MatRef<f64>, &[f64]),

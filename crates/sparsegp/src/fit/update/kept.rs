@@ -34,12 +34,12 @@ impl Default for KeptRows {
 }
 
 impl KeptRows {
-    /// How many there are.
+    /// Returns how many there are.
     pub fn count(&self) -> usize {
         self.ranks.len()
     }
 
-    /// These rows with others behind them.
+    /// Returns these rows with others behind them.
     pub(super) fn with(&self, part: &InMemory) -> InMemory {
         let (k, n) = (self.count(), part.x.nrows());
         if k == 0 {
@@ -80,7 +80,8 @@ impl KeptRows {
         sites.chain([&mut self.rows.weights]).flatten().for_each(|own| *own *= factor);
     }
 
-    /// The sample of all rows, of which these are the first, without their sites, and which of them are in it.
+    /// Draws the sample of all rows, of which these are the first, without their sites, and which
+    /// of them are in it.
     pub(super) fn sampled(&self, all: &InMemory, (seed, seen): (u64, usize)) -> (Self, Vec<bool>) {
         let n = all.x.nrows();
         let mut rng = rng::stream(seed, &format!("kept rows after {seen}"));

@@ -16,7 +16,8 @@ const NEAR: f64 = 0.5;
 /// Rows for each point that come without being near it before it may be given up.
 const LONG: usize = 2;
 
-/// When a row last came near every point, by the rows taken up; the present where that is not known.
+/// Returns when a row last came near every point, by the rows taken up; the present where that is
+/// not known.
 pub(super) fn visited(fitted: &Fitted, points: usize) -> Vec<usize> {
     let kept = fitted.annotations.get(VISITED).and_then(|text| serde_json::from_str(text).ok());
     let kept: Option<Vec<usize>> = kept;
@@ -61,7 +62,8 @@ impl State<'_> {
         Ok(beyond)
     }
 
-    /// Rows that are apart from all points, as far as there is room, and how many more there are.
+    /// Returns rows that are apart from all points, as far as there is room, and how many more
+    /// there are.
     fn apart(&self, x: MatRef<f64>, correlation: f64) -> Result<(Vec<usize>, usize)> {
         let kernels = &self.model.kernels;
         let room = self.most - self.z.nrows();

@@ -10,7 +10,7 @@ use crate::linalg::{Mat, column};
 use crate::markov::order;
 use crate::model::{Model, Posterior, weighty};
 
-/// One matrix under the other.
+/// Puts one matrix under the other.
 fn stacked(above: &Mat<f64>, below: &Mat<f64>) -> Mat<f64> {
     let first = above.nrows();
     Mat::from_fn(first + below.nrows(), above.ncols(), |i, j| match i < first {
@@ -19,7 +19,8 @@ fn stacked(above: &Mat<f64>, below: &Mat<f64>) -> Mat<f64> {
     })
 }
 
-/// Numbers of old rows and of new ones; empty where none has any, and else `default` where one lacks it.
+/// Returns the numbers of old rows and of new ones; empty where none has any, and else `default`
+/// where one lacks it.
 fn joined(old: (&[f64], usize), new: (&[f64], usize), default: f64) -> Vec<f64> {
     if old.0.is_empty() && new.0.is_empty() {
         return Vec::new();
@@ -42,7 +43,7 @@ pub(super) fn keeps_all(model: &Model, why: &str) -> Error {
     }
 }
 
-/// How many rows are kept; none for all.
+/// Returns how many rows are kept; none for all.
 ///
 /// # Errors
 /// [`Error::InvalidParameter`] where rows cannot leave the model, or some have and the weights of all are to change.
@@ -72,7 +73,7 @@ fn kept(fitted: &Fitted, options: &UpdateOptions) -> Result<Option<usize>> {
     }
 }
 
-/// Old rows, whose weights are multiplied by what is left of them, and new ones.
+/// Returns the old rows, whose weights are multiplied by what is left of them, and new ones.
 fn together(model: &Model, old: &InMemory, new: &InMemory, forget: f64) -> InMemory {
     let (n, m) = (old.x.nrows(), new.x.nrows());
     let mut left = old.weights.clone();
@@ -89,7 +90,7 @@ fn together(model: &Model, old: &InMemory, new: &InMemory, forget: f64) -> InMem
     }
 }
 
-/// Rows in the order of their only input.
+/// Returns rows in the order of their only input.
 fn sorted(rows: InMemory) -> InMemory {
     match column(rows.x.as_ref(), 0) {
         t if t.is_sorted() => rows,
@@ -97,7 +98,7 @@ fn sorted(rows: InMemory) -> InMemory {
     }
 }
 
-/// The model given old and new rows, and how many of the first ones have left.
+/// Returns the model given old and new rows, and how many of the first ones have left.
 fn conditioned(
     fitted: &Fitted,
     (old, new): (&InMemory, InMemory),

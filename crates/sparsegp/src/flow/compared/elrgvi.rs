@@ -78,7 +78,7 @@ impl ElrgviLayer {
         1.0 / self.directions.ncols() as f64
     }
 
-    /// V/σ² (D×K) and the factor of M.
+    /// Returns V/σ² (D×K) and the factor of M.
     fn inner(&self) -> Result<(Mat<f64>, Cholesky)> {
         let v = &self.directions;
         let scaled = Mat::from_fn(v.nrows(), v.ncols(), |d, k| {
@@ -106,7 +106,7 @@ impl ElrgviLayer {
         Ok(0.5 * (sum - log - factor.log_det() + dim * gamma.ln() - dim))
     }
 
-    /// Gradient of the KL.
+    /// Returns the gradient of the KL.
     fn kl_gradient(&self, gamma: f64) -> Result<LayerGradient> {
         let (scaled, factor) = self.inner()?;
         let alpha = self.alpha();
@@ -130,13 +130,13 @@ impl ElrgviLayer {
         Ok((mean, deviation, directions))
     }
 
-    /// Wᵀ (inputs×outputs) and b of parameters that are packed like μ.
+    /// Returns Wᵀ (inputs×outputs) and b of parameters that are packed like μ.
     fn unpacked<'a>(&self, packed: &'a [f64]) -> (MatRef<'a, f64>, &'a [f64]) {
         let (weights, bias) = packed.split_at(self.inputs * self.outputs());
         (MatRef::from_column_major_slice(weights, self.inputs, self.outputs()), bias)
     }
 
-    /// x Wᵀ + 1bᵀ, B×outputs.
+    /// Returns x Wᵀ + 1bᵀ, B×outputs.
     fn affine(&self, packed: &[f64], x: MatRef<'_, f64>) -> Mat<f64> {
         let (weights, bias) = self.unpacked(packed);
         let mut out = Mat::from_fn(x.nrows(), bias.len(), |_, j| bias[j]);
@@ -289,14 +289,14 @@ impl Elrgvi {
         self.layers.iter().map(own).collect()
     }
 
-    /// The noise of step `step` for the rows that a network sees.
+    /// Draws the noise of step `step` for the rows that a network sees.
     fn draws(&self, network: &Network, step: usize) -> Vec<Vec<Noise>> {
         let mut rng = stream(self.options.seed, &format!("flow/draws/{step}"));
         let rows = network.subsample.count();
         (0..self.options.draws).map(|_| self.noise(rows, &mut rng)).collect()
     }
 
-    /// Values of all layers, the inputs first and scores last.
+    /// Returns the values of all layers, the inputs first and scores last.
     fn forward(&self, inputs: Mat<f64>, noise: &[Noise]) -> Result<Vec<Mat<f64>>> {
         let mut values = vec![inputs];
         for (at, (layer, (e, e_v))) in self.layers.iter().zip(noise).enumerate() {
@@ -311,7 +311,7 @@ impl Elrgvi {
         Ok(values)
     }
 
-    /// The estimate of the free energy E[c Σ CE] + KL for given draws, with its gradients.
+    /// Returns the estimate of the free energy E[c Σ CE] + KL for given draws, with its gradients.
     fn gradient(
         &self,
         network: &Network,

@@ -149,7 +149,7 @@ impl Fcs {
         shifted(self.centred(z.as_ref(), e.as_ref()), &self.mean)
     }
 
-    /// u = Bz + d∘ε.
+    /// Returns u = Bz + d∘ε.
     fn centred(&self, z: MatRef<'_, f64>, e: MatRef<'_, f64>) -> Mat<f64> {
         let mut u = Mat::from_fn(e.nrows(), e.ncols(), |i, s| self.d[i] * e[(i, s)]);
         if self.b.ncols() > 0 {
@@ -158,7 +158,7 @@ impl Fcs {
         u
     }
 
-    /// The factor of I + BᵀB̃ with Ŵ = L⁻¹B̃ᵀ (P×D), and log|Σ|.
+    /// Returns the factor of I + BᵀB̃ with Ŵ = L⁻¹B̃ᵀ (P×D), and log|Σ|.
     fn inner(&self) -> Result<(Mat<f64>, f64)> {
         let (dim, rank) = (self.b.nrows(), self.b.ncols());
         let mut scaled = Mat::from_fn(rank, dim, |k, i| self.b[(i, k)] / (self.d[i] * self.d[i]));
@@ -170,7 +170,7 @@ impl Fcs {
         Ok((scaled, log + factor.log_det()))
     }
 
-    /// Σ⁻¹V.
+    /// Returns Σ⁻¹V.
     fn solve(&self, inner: &Mat<f64>, v: MatRef<'_, f64>) -> Mat<f64> {
         let mut out =
             Mat::from_fn(v.nrows(), v.ncols(), |i, s| v[(i, s)] / (self.d[i] * self.d[i]));

@@ -129,7 +129,7 @@ impl Iblr {
         Ok(self.positions(e.as_ref())?.0)
     }
 
-    /// Positions for E (D×S), with the factor of a whole precision.
+    /// Returns positions for E (D×S), with the factor of a whole precision.
     fn positions(&self, e: MatRef<'_, f64>) -> Result<(Mat<f64>, Option<Cholesky>)> {
         let (mut x, own) = (
             e.to_owned(),
@@ -225,7 +225,7 @@ fn factor(p: &Mat<f64>) -> Result<Cholesky> {
     Cholesky::new(p.as_ref(), Jitter::Absolute(0.0), "P")
 }
 
-/// The mean of ∇²φ at positions, D×D.
+/// Returns the mean of ∇²φ at positions, D×D.
 fn mean_hessian(target: &mut dyn Target, x: &Mat<f64>) -> Result<Mat<f64>> {
     let (d, count) = (x.nrows(), x.ncols());
     let identity = Mat::<f64>::identity(d, d);

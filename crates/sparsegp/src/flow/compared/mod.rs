@@ -70,7 +70,8 @@ impl DescentOptions {
     }
 }
 
-/// The largest of 1, ½, ¼, … by which moves keep positive numbers above 0; 0 if there is none.
+/// Returns the largest of 1, ½, ¼, … by which moves keep positive numbers above 0; 0 if there is
+/// none.
 fn kept_positive<'a>(pairs: impl Iterator<Item = (&'a f64, &'a f64)> + Clone) -> f64 {
     let mut scale = 1.0;
     for _ in 0..60 {

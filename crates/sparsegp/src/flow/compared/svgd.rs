@@ -152,7 +152,7 @@ impl SvgdKernel {
     }
 }
 
-/// ‖xᵢ − xⱼ‖², N×N, from differences: particles that coincide are at 0.
+/// Returns ‖xᵢ − xⱼ‖², N×N, from differences: particles that coincide are at 0.
 fn squared_distances(x: MatRef<'_, f64>) -> Mat<f64> {
     let square = |i: usize, j: usize| {
         let (a, b) = (column(x, i), column(x, j));

@@ -34,7 +34,7 @@ impl Banana {
         Ok(Self { a, b, c, d })
     }
 
-    /// x₂ + c x₁² − d.
+    /// Returns x₂ + c x₁² − d.
     fn bend(&self, x: &[f64]) -> f64 {
         x[1] + self.c * x[0] * x[0] - self.d
     }

@@ -80,7 +80,7 @@ impl Logistic {
         Ok((0..rows.nrows()).map(|i| mean(i) / w.ncols() as f64).collect())
     }
 
-    /// The rows in sight times their labels, B×D.
+    /// Returns the rows in sight times their labels, B×D.
     fn signed(&self) -> Mat<f64> {
         let (sight, design) = (&self.subsample, &self.design);
         let entry = |at: usize, d: usize| {

@@ -123,23 +123,23 @@ impl Network {
         Ok(sum * faer::Scale(1.0 / theta.ncols() as f64))
     }
 
-    /// Inputs of the rows in sight, B×inputs.
+    /// Returns the inputs of the rows in sight, B×inputs.
     pub(in crate::flow) fn inputs_in_sight(&self) -> Mat<f64> {
         let sight = &self.subsample;
         Mat::from_fn(sight.count(), self.sizes[0], |i, j| self.x[(sight.row(i), j)])
     }
 
-    /// Class of row `at` of those in sight.
+    /// Returns the class of row `at` of those in sight.
     pub(in crate::flow) fn class_in_sight(&self, at: usize) -> usize {
         self.classes[self.subsample.row(at)]
     }
 
-    /// What the sum of cross-entropies in sight is multiplied by.
+    /// Returns what the sum of cross-entropies in sight is multiplied by.
     pub(in crate::flow) fn weight(&self) -> f64 {
         self.scale * self.subsample.weight()
     }
 
-    /// Values of all layers, the inputs first (B×size each).
+    /// Returns the values of all layers, the inputs first (B×size each).
     fn forward(&self, theta: &[f64], inputs: Mat<f64>) -> Vec<Mat<f64>> {
         let (mut layers, mut rest) = (vec![inputs], theta);
         for (at, pair) in self.sizes.windows(2).enumerate() {
@@ -162,7 +162,7 @@ impl Network {
         layers
     }
 
-    /// φ of one θ, with its gradient.
+    /// Returns φ of one θ, with its gradient.
     fn value(&self, theta: &[f64], inputs: &Mat<f64>, gradient: &mut [f64]) -> f64 {
         let mut layers = self.forward(theta, inputs.clone());
         // there are two sizes or more
@@ -203,8 +203,8 @@ impl Network {
     }
 }
 
-/// Scores (B×classes) become probabilities, less 1 at the class of every row that has one; returns the sum of their
-/// cross-entropies.
+/// Turns scores (B×classes) into probabilities, less 1 at the class of every row that has one;
+/// returns the sum of their cross-entropies.
 pub(in crate::flow) fn softmax(
     mut scores: MatMut<'_, f64>,
     class: impl Fn(usize) -> Option<usize>,

@@ -211,7 +211,7 @@ impl Whitened {
         of_latent(&self.features, latent)
     }
 
-    /// What is observed of row i and target column p, unless that is missing.
+    /// Returns what is observed of row i and target column p, unless that is missing.
     pub(super) fn observed(&self, i: usize, p: usize) -> Option<likelihoods::Target> {
         let y = self.y[(i, p)];
         let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
@@ -219,14 +219,15 @@ impl Whitened {
         (!y.is_nan()).then_some(likelihoods::Target { y, extra })
     }
 
-    /// Rows in sight of Aᵀ, B×M.
+    /// Returns rows in sight of Aᵀ, B×M.
     fn in_sight(&self, latent: usize) -> Mat<f64> {
         let (a, sight) = (&self.of(latent).a, &self.subsample);
         Mat::from_fn(sight.count(), a.ncols(), |i, j| a[(sight.row(i), j)])
     }
 
-    /// Latent values of the rows in sight become slopes of Σ w E[log p] by them (B numbers of every latent function,
-    /// one after the other); twice the slopes by variances go into `curves`, if asked for. Returns the sum.
+    /// Turns the latent values of the rows in sight into slopes of Σ w E[log p] by them (B numbers
+    /// of every latent function, one after the other); twice the slopes by variances go into
+    /// `curves`, if asked for. Returns the sum.
     fn expect(&self, f: &mut [f64], mut curves: Option<&mut [f64]>) -> f64 {
         let values = f.to_vec();
         at_once(&*self.likelihood, |likelihood| {
@@ -291,7 +292,8 @@ impl Whitened {
         self.latent_values(x).0
     }
 
-    /// Latent values of the rows in sight, BL×P for P positions, with the features that were used.
+    /// Returns the latent values of the rows in sight, BL×P for P positions, with the features that
+    /// were used.
     pub(super) fn latent_values(&self, x: MatRef<'_, f64>) -> (Mat<f64>, Vec<Mat<f64>>) {
         let (count, latents) = (self.subsample.count(), self.latents());
         let shared = self.features.len() == 1;
@@ -313,7 +315,8 @@ impl Whitened {
         (f, features)
     }
 
-    /// `out` = v − weight A s, for what the rows contribute as [`Whitened::expect`] leaves it.
+    /// Computes `out` = v − weight A s, for what the rows contribute as [`Whitened::expect`] leaves
+    /// it.
     fn pull(
         &self,
         v: MatRef<'_, f64>,
@@ -335,7 +338,7 @@ impl Whitened {
     }
 }
 
-/// Features of rows for a kernel and points: Aᵀ (N×M) and rᵢ.
+/// Returns the features of rows for a kernel and points: Aᵀ (N×M) and rᵢ.
 fn cross(
     kernel: &dyn Kernel,
     points: MatRef<'_, f64>,
@@ -392,7 +395,8 @@ impl Target for Whitened {
         self.likelihood.latents() == 1
     }
 
-    /// I − A diag(E[∂² log p]) Aᵀ, with the curvature as twice the slope by the variance (Opper & Archambeau 2009).
+    /// Multiplies by I − A diag(E[∂² log p]) Aᵀ, with the curvature as twice the slope by the
+    /// variance (Opper & Archambeau 2009).
     fn hessian_times(&mut self, x: &[f64], v: MatRef<'_, f64>, out: MatMut<'_, f64>) -> Result<()> {
         if !self.has_hessian() {
             return Err(Error::Invalid(format!(

@@ -20,8 +20,9 @@ pub(super) struct Cloud {
 }
 
 impl Cloud {
-    /// Centred, so that ‖x‖² + ‖c‖² − 2xᵀc does not cancel more than it must, and scaled by a power
-    /// of two, so that squares neither overflow nor underflow. Neither changes the clusters.
+    /// Creates the cloud centred, so that ‖x‖² + ‖c‖² − 2xᵀc does not cancel more than it must, and
+    /// scaled by a power of two, so that squares neither overflow nor underflow. Neither changes
+    /// the clusters.
     pub fn new(x: MatRef<'_, f64>) -> Self {
         let (rows, columns) = (x.nrows(), x.ncols());
         let mut largest = 0.0_f64;
@@ -49,17 +50,17 @@ impl Cloud {
         Self { rows, columns, data, norms, unit: first * second }
     }
 
-    /// Length of a stored row.
+    /// Returns the length of a stored row.
     fn width(&self) -> usize {
         self.columns + 1
     }
 
-    /// Point i.
+    /// Returns the point i.
     pub fn row(&self, i: usize) -> &[f64] {
         &self.data[i * self.width()..][..self.columns]
     }
 
-    /// [−2C, ‖c‖²] for centres stored one after the other.
+    /// Returns [−2C, ‖c‖²] for centres stored one after the other.
     fn factor(&self, centres: &[f64]) -> Mat<f64> {
         Mat::from_fn(centres.len() / self.columns, self.width(), |i, j| {
             let centre = &centres[i * self.columns..][..self.columns];
@@ -70,7 +71,7 @@ impl Cloud {
         })
     }
 
-    /// The nearest centre of each point, the first of equals, and the squared distance to it.
+    /// Finds the nearest centre of each point, the first of equals, and the squared distance to it.
     pub fn assign(&self, centres: &[f64], labels: &mut [u32], distances: &mut [f64]) {
         let factor = self.factor(centres);
         let count = factor.nrows();
@@ -97,8 +98,8 @@ impl Cloud {
             );
     }
 
-    /// Squared distances of all points to a few candidates, point by point, and for each candidate
-    /// the potential Σᵢ min(closestᵢ, distanceᵢ).
+    /// Returns the squared distances of all points to a few candidates, point by point, and for
+    /// each candidate the potential Σᵢ min(closestᵢ, distanceᵢ).
     pub fn potentials(
         &self,
         candidates: &[f64],
@@ -131,7 +132,7 @@ impl Cloud {
         total
     }
 
-    /// factor · data, one column per row of the block.
+    /// Computes factor · data, one column per row of the block.
     fn scores(&self, factor: &Mat<f64>, data: &[f64], scores: &mut [f64]) {
         let rows = data.len() / self.width();
         gemm(
@@ -145,18 +146,18 @@ impl Cloud {
     }
 }
 
-/// The power of two with the exponent of a positive number, 1 for 0.
+/// Returns the power of two with the exponent of a positive number, 1 for 0.
 fn power_of_two_near(value: f64) -> f64 {
     let power = f64::from_bits(value.to_bits() & f64::INFINITY.to_bits());
     if value == 0.0 { 1.0 } else { power.max(f64::MIN_POSITIVE) }
 }
 
-/// ‖a − b‖².
+/// Returns ‖a − b‖².
 pub(super) fn squared_distance(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
 }
 
-/// Index of the first smallest value. Two passes, the first of which vectorises.
+/// Returns the index of the first smallest value. Two passes, the first of which vectorises.
 fn first_minimum(values: &[f64]) -> usize {
     let mut lanes = [f64::INFINITY; 8];
     let chunks = values.chunks_exact(8);

@@ -23,8 +23,9 @@ pub struct Targets<'a> {
     pub noise: f64,
 }
 
-/// Up to `m` rows of `x` (N×D), each of which raises the collapsed bound most among `candidates` random rows that are
-/// not chosen yet (Titsias 2009, §3.1, at given hyperparameters), with that bound for 0, 1, 2, … points.
+/// Selects up to `m` rows of `x` (N×D), each of which raises the collapsed bound most among
+/// `candidates` random rows that are not chosen yet (Titsias 2009, §3.1, at given hyperparameters),
+/// with that bound for 0, 1, 2, … points.
 ///
 /// `diag` has the N prior variances, `columns` gives columns of K(X). With φ the column that a row would add to Φᵀ,
 /// d² = 1 + φᵀ(ΦᵀΦ + σ²I)⁻¹φ and y its targets, the bound

@@ -8,9 +8,9 @@ use faer::MatRef;
 /// Share of the largest prior variance below which conditional variances count as zero.
 pub const DEFAULT_TOLERANCE: f64 = 1e-10;
 
-/// Up to `m` rows of `x` (N×D), each the one whose function value is most uncertain given the rows
-/// before it: a partial Cholesky factorisation of Kff with pivoting (Burt, Rasmussen & van der Wilk
-/// 2020, Alg. 1). Of equal rows the first is taken.
+/// Selects up to `m` rows of `x` (N×D), each the one whose function value is most uncertain given
+/// the rows before it: a partial Cholesky factorisation of Kff with pivoting (Burt, Rasmussen & van
+/// der Wilk 2020, Alg. 1). Of equal rows the first is taken.
 ///
 /// `diag` has the N prior variances, `column(i)` gives the N values k(X, xᵢ). Ends early, with a
 /// note, when no conditional variance exceeds `tolerance` times the largest prior variance. The
@@ -50,9 +50,9 @@ pub fn greedy_variance(
     Ok(Selected { points: gather(x, &indices), requested: m, note, trace_left: Some(left.trace()) })
 }
 
-/// tr(Kff − Qff) with 0, 1, 2, … of the N rows of [`greedy_variance`] as inducing points: how fast the prior
-/// variance can be explained. Ends where it is at most `enough`, after `most` rows, or where nothing is left.
-/// Arguments, cost and errors as for that.
+/// Returns tr(Kff − Qff) with 0, 1, 2, … of the N rows of [`greedy_variance`] as inducing points:
+/// how fast the prior variance can be explained. Ends where it is at most `enough`, after `most`
+/// rows, or where nothing is left. Arguments, cost and errors as for that.
 ///
 /// # Errors
 /// As for [`greedy_variance`].
@@ -101,7 +101,7 @@ fn pivots(
     Ok(chosen)
 }
 
-/// Index of the largest value, the first of equals.
+/// Returns the index of the largest value, the first of equals.
 fn argmax(values: &[f64]) -> usize {
     values
         .iter()

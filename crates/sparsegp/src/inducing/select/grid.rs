@@ -4,10 +4,11 @@ use super::{Selected, check};
 use crate::error::{Error, Result};
 use faer::{Mat, MatRef};
 
-/// The nodes of a grid over the box that holds the rows of `x` (N×D), from edge to edge, evenly spaced along
-/// every column: as many as fit into `m`, which a note says if it is fewer. Columns get nodes in proportion to
-/// their ranges, as nearly as whole numbers allow: where the scales of the columns are of no relation, divide them
-/// by lengthscales before. A constant column has the one value.
+/// Returns the nodes of a grid over the box that holds the rows of `x` (N×D), from edge to edge,
+/// evenly spaced along every column: as many as fit into `m`, which a note says if it is fewer.
+/// Columns get nodes in proportion to their ranges, as nearly as whole numbers allow: where the
+/// scales of the columns are of no relation, divide them by lengthscales before. A constant column
+/// has the one value.
 ///
 /// A grid needs two nodes along every column that varies. Their number is the product over the columns, which
 /// is why this is for one, two or three of them.

@@ -19,11 +19,12 @@ const JITTER: f64 = 1e-6;
 /// Rows of the candidates' covariances that are asked for at once.
 const CHUNK: usize = 64;
 
-/// `m` distinct rows of `x` (N×D) drawn from the k-DPP of the kernel: P(S) ∝ |K_SS + εI| over all sets of m
-/// candidates, so that rows repel each other as the kernel sees them (Kulesza & Taskar 2011, "k-DPPs"; as inducing
-/// points Burt, Rasmussen & van der Wilk 2020, §4.2). The draw is exact: eigenvectors by elementary symmetric
-/// polynomials (Kulesza & Taskar 2012, Alg. 7 and 8), then rows one after the other by the chain rule. Candidates
-/// are all distinct rows, or max(1000, 2m) of them drawn at random. ε is 10⁻⁶ of the mean variance, as in Kuu.
+/// Returns `m` distinct rows of `x` (N×D) drawn from the k-DPP of the kernel: P(S) ∝ |K_SS + εI|
+/// over all sets of m candidates, so that rows repel each other as the kernel sees them (Kulesza &
+/// Taskar 2011, "k-DPPs"; as inducing points Burt, Rasmussen & van der Wilk 2020, §4.2). The draw
+/// is exact: eigenvectors by elementary symmetric polynomials (Kulesza & Taskar 2012, Alg. 7 and
+/// 8), then rows one after the other by the chain rule. Candidates are all distinct rows, or
+/// max(1000, 2m) of them drawn at random. ε is 10⁻⁶ of the mean variance, as in Kuu.
 ///
 /// `diag` has the N prior variances, `columns` gives columns of K(X). O(C³) time for C candidates. If no more
 /// than `m` rows are distinct, these are the points.
@@ -91,8 +92,9 @@ pub(super) fn check_columns(columns: &Mat<f64>, n: usize, count: usize) -> Resul
     Ok(())
 }
 
-/// log P(S) of a set of rows under the k-DPP of K (N×N, symmetric): log|K_SS| − log e_m(λ), with e_m the elementary symmetric
-/// polynomial of the eigenvalues λ of K. −∞ for a set of equal rows.
+/// Returns log P(S) of a set of rows under the k-DPP of K (N×N, symmetric): log|K_SS| − log e_m(λ),
+/// with e_m the elementary symmetric polynomial of the eigenvalues λ of K. −∞ for a set of equal
+/// rows.
 ///
 /// # Errors
 /// Those of eigenvalues that are not found.
@@ -106,7 +108,8 @@ pub fn kdpp_log_probability(k: MatRef<'_, f64>, rows: &[usize]) -> Result<f64> {
     Ok(log_det - polynomials[polynomials.len() - 1])
 }
 
-/// Logarithms of eigenvalues, of which rounding may leave some below 0: a jitter is larger.
+/// Returns the logarithms of eigenvalues, of which rounding may leave some below 0: a jitter is
+/// larger.
 fn logs(values: &[f64]) -> Vec<f64> {
     let largest = values.iter().fold(0.0_f64, |m, v| m.max(*v));
     values.iter().map(|v| v.max(largest * f64::EPSILON).ln()).collect()
@@ -141,8 +144,9 @@ pub fn kdpp_draw(k: MatRef<'_, f64>, m: usize, generator: &mut impl Rng) -> Resu
     Ok(rows)
 }
 
-/// Which m eigenvectors span the projection: J with P(J) ∝ Π_J λ (Kulesza & Taskar 2012, Alg. 8), by logarithms
-/// of the elementary symmetric polynomials e_l(λ₁, …, λᵢ), which span hundreds of orders of magnitude.
+/// Returns which m eigenvectors span the projection: J with P(J) ∝ Π_J λ (Kulesza & Taskar 2012,
+/// Alg. 8), by logarithms of the elementary symmetric polynomials e_l(λ₁, …, λᵢ), which span
+/// hundreds of orders of magnitude.
 fn choose_vectors(logs: &[f64], m: usize, generator: &mut impl Rng) -> Vec<usize> {
     let n = logs.len();
     let at = |i: usize, l: usize| i * (m + 1) + l;
@@ -162,7 +166,7 @@ fn choose_vectors(logs: &[f64], m: usize, generator: &mut impl Rng) -> Vec<usize
     chosen
 }
 
-/// log e_l of the first i of n numbers, given their logarithms, at [i·(m + 1) + l], l ≤ m.
+/// Returns log e_l of the first i of n numbers, given their logarithms, at [i·(m + 1) + l], l ≤ m.
 fn log_polynomials(logs: &[f64], m: usize) -> Vec<f64> {
     let n = logs.len();
     let at = |i: usize, l: usize| i * (m + 1) + l;
@@ -179,7 +183,8 @@ fn log_polynomials(logs: &[f64], m: usize) -> Vec<f64> {
     e
 }
 
-/// An index with probability in proportion to its weight; negative weights are rounding errors around zero.
+/// Draws an index with probability in proportion to its weight; negative weights are rounding
+/// errors around zero.
 fn draw_one(weights: &[f64], generator: &mut impl Rng) -> usize {
     let total: f64 = weights.iter().map(|w| w.max(0.0)).sum();
     let mut rest = total * rng::uniform(generator);

@@ -16,10 +16,11 @@ const ITERATIONS: usize = 30;
 /// cluster, and take minutes where there are millions.
 const ROWS: (usize, usize) = (64, 1 << 14);
 
-/// The centres of `m` clusters of the rows of `x` (N×D): seeds by greedy k-means++ (Arthur &
-/// Vassilvitskii 2007, with the several candidates per step that their conclusion advises), then at
-/// most 30 of Lloyd's iterations. If no more than `m` rows are distinct, these are the points. Of more than 64 M and
-/// 16 384 rows a random sample of as many is clustered: a smaller group than one row in 64 M may be left without a centre.
+/// Returns the centres of `m` clusters of the rows of `x` (N×D): seeds by greedy k-means++ (Arthur
+/// & Vassilvitskii 2007, with the several candidates per step that their conclusion advises), then
+/// at most 30 of Lloyd's iterations. If no more than `m` rows are distinct, these are the points.
+/// Of more than 64 M and 16 384 rows a random sample of as many is clustered: a smaller group than
+/// one row in 64 M may be left without a centre.
 ///
 /// Distances are Euclidean, so columns should have comparable scales. O(N M D) per iteration, N the rows that are clustered;
 /// runs on the current rayon pool, and the result does not depend on its size.
@@ -111,9 +112,9 @@ pub fn kmeans_from(x: MatRef<'_, f64>, seeds: &[usize], iterations: usize) -> Re
     Ok(Clustered { centres: means(x, &labels, seeds.len()), labels, inertia })
 }
 
-/// Rows of the seeds. The first is ⌊u n⌋; then each of the candidates is the first row at which the
-/// running sum of squared distances exceeds u times their sum, and the one that leaves the smallest
-/// sum is taken, the first of equals. `uniforms` gives u in [0, 1).
+/// Returns the rows of the seeds. The first is ⌊u n⌋; then each of the candidates is the first row
+/// at which the running sum of squared distances exceeds u times their sum, and the one that leaves
+/// the smallest sum is taken, the first of equals. `uniforms` gives u in [0, 1).
 fn seed(
     cloud: &Cloud,
     x: MatRef<'_, f64>,
@@ -161,7 +162,8 @@ fn seed(
     seeds
 }
 
-/// The first row at which the running sum exceeds `target`, by way of the sums of the blocks.
+/// Returns the first row at which the running sum exceeds `target`, by way of the sums of the
+/// blocks.
 fn draw(weights: &[f64], sums: &[f64], target: f64) -> usize {
     let mut before = 0.0;
     for (block, (sum, weights)) in sums.iter().zip(weights.chunks(BLOCK)).enumerate() {
@@ -180,8 +182,8 @@ fn draw(weights: &[f64], sums: &[f64], target: f64) -> usize {
     weights.iter().rposition(|&weight| weight > 0.0).unwrap_or(0)
 }
 
-/// Means of the clusters in the original units. Differences to the first member are averaged, so
-/// that a cluster of equal rows has exactly that row as its centre.
+/// Returns the means of the clusters in the original units. Differences to the first member are
+/// averaged, so that a cluster of equal rows has exactly that row as its centre.
 fn means(x: MatRef<'_, f64>, labels: &[u32], m: usize) -> Mat<f64> {
     let mut first = vec![usize::MAX; m];
     let mut counts = vec![0.0; m];

@@ -95,12 +95,12 @@ const NAMED: [(&str, Selection); 7] = [
 ];
 
 impl Selection {
-    /// Names of the selections that a name is enough for.
+    /// Returns the names of the selections that a name is enough for.
     pub fn names() -> impl Iterator<Item = &'static str> {
         NAMED.iter().map(|(name, _)| *name)
     }
 
-    /// Whether it asks for the [`Prior`].
+    /// Returns whether it asks for the [`Prior`].
     pub fn needs_prior(&self) -> bool {
         matches!(self, Self::GreedyVariance | Self::GreedyElbo | Self::KDpp | Self::Oips(_))
     }
@@ -216,7 +216,7 @@ impl fmt::Display for Selection {
     }
 }
 
-/// What every selector needs: rows, columns, at least one point, finite numbers.
+/// Checks what every selector needs: rows, columns, at least one point, finite numbers.
 fn check(x: MatRef<'_, f64>, m: usize, what: &str) -> Result<()> {
     if x.nrows() == 0 || x.ncols() == 0 {
         return Err(Error::Invalid(format!(
@@ -240,23 +240,23 @@ fn check(x: MatRef<'_, f64>, m: usize, what: &str) -> Result<()> {
     Ok(())
 }
 
-/// A row as a key of equality of values (0 and −0 are equal).
+/// Returns a row as a key of equality of values (0 and −0 are equal).
 fn key(x: MatRef<'_, f64>, row: usize) -> Vec<u64> {
     (0..x.ncols()).map(|column| (x[(row, column)] + 0.0).to_bits()).collect()
 }
 
-/// First occurrences of distinct rows, in order; stops after `limit` + 1.
+/// Returns the first occurrences of distinct rows, in order; stops after `limit` + 1.
 pub(crate) fn distinct_rows(x: MatRef<'_, f64>, limit: usize) -> Vec<usize> {
     let mut seen = HashSet::new();
     (0..x.nrows()).filter(|&row| seen.insert(key(x, row))).take(limit.saturating_add(1)).collect()
 }
 
-/// The rows of `x` with these indices.
+/// Returns the rows of `x` with these indices.
 pub(crate) fn gather(x: MatRef<'_, f64>, indices: &[usize]) -> Mat<f64> {
     Mat::from_fn(indices.len(), x.ncols(), |i, j| x[(indices[i], j)])
 }
 
-/// All distinct rows, if there are no more than `m`.
+/// Returns all distinct rows, if there are no more than `m`.
 fn few_rows(x: MatRef<'_, f64>, m: usize, distinct: &[usize]) -> Option<Selected> {
     (distinct.len() <= m).then(|| Selected {
         points: gather(x, distinct),

@@ -44,8 +44,9 @@ pub fn accept(
     Ok((taken, beyond))
 }
 
-/// |k| / √(k(x, x) k(z, z)) of a column of covariances with z, of which `own` is k(z, z); 1 where a row has no prior
-/// variance, of which there is nothing to learn, and 0 where z has none and says nothing about others.
+/// Returns |k| / √(k(x, x) k(z, z)) of a column of covariances with z, of which `own` is k(z, z); 1
+/// where a row has no prior variance, of which there is nothing to learn, and 0 where z has none
+/// and says nothing about others.
 pub fn normalised(covariances: &[f64], diag: &[f64], own: f64) -> Vec<f64> {
     let of = |(k, &variance): (&f64, &f64)| match (variance > 0.0, own > 0.0) {
         (false, _) => 1.0,
@@ -197,7 +198,7 @@ pub fn cap(correlations: MatRef<'_, f64>, rho: f64, most: usize, least: usize) -
     all
 }
 
-/// Volume of the unit ball in `d` dimensions.
+/// Returns the volume of the unit ball in `d` dimensions.
 fn ball(d: usize) -> f64 {
     match d {
         0 => 1.0,

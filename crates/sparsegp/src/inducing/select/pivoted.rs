@@ -17,12 +17,12 @@ pub(super) struct Pivoted {
 }
 
 impl Pivoted {
-    /// Of no rows yet; there is room for `most`.
+    /// Creates the factorisation of no rows yet; there is room for `most`.
     pub fn new(diag: &[f64], most: usize) -> Self {
         Self { left: diag.to_vec(), factor: Mat::zeros(diag.len(), most), rank: 0 }
     }
 
-    /// Φᵀ, N×(rows chosen).
+    /// Returns Φᵀ, N×(rows chosen).
     pub fn features(&self) -> MatRef<'_, f64> {
         self.factor.as_ref().subcols(0, self.rank)
     }
@@ -60,7 +60,7 @@ impl Pivoted {
         self.rank += 1;
     }
 
-    /// tr(Kff − Qff); negative remainders are rounding errors around zero.
+    /// Returns tr(Kff − Qff); negative remainders are rounding errors around zero.
     pub fn trace(&self) -> f64 {
         self.left.iter().map(|variance| variance.max(0.0)).sum()
     }

@@ -7,8 +7,9 @@ use faer::MatRef;
 use rand::Rng;
 use std::collections::HashSet;
 
-/// `m` rows of `x` (N×D), drawn uniformly without replacement; a row whose values are already there
-/// is passed over. If no more than `m` rows are distinct, these are the points, in their order.
+/// Returns `m` rows of `x` (N×D), drawn uniformly without replacement; a row whose values are
+/// already there is passed over. If no more than `m` rows are distinct, these are the points, in
+/// their order.
 ///
 /// # Errors
 /// [`crate::Error::Invalid`] without rows, columns or points; [`crate::Error::NonFinite`] for a NaN

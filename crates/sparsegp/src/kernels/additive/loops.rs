@@ -99,7 +99,7 @@ impl Memory {
     }
 }
 
-/// (x − z)/ℓ as a number whose square is one.
+/// Returns (x − z)/ℓ as a number whose square is one.
 #[inline(always)]
 fn difference(x: f64, z: f64, inverse: f64) -> f64 {
     let difference = (x - z) * inverse;
@@ -107,7 +107,7 @@ fn difference(x: f64, z: f64, inverse: f64) -> f64 {
     if difference < -FARTHEST { -FARTHEST } else { difference }
 }
 
-/// e_d ← e_d + z e_{d−1}, the highest first.
+/// Updates e_d ← e_d + z e_{d−1}, the highest first.
 #[inline(always)]
 fn add_input<const FMA: bool>(e: &mut [f64], correlations: &[f64]) {
     let n = correlations.len();
@@ -246,7 +246,8 @@ impl Task<'_> {
         (first..count).step_by(STRIP).map(move |from| from..count.min(from + STRIP))
     }
 
-    /// Covariances with rows of z from `first` on; of K(X) the lower triangle, shared by threads.
+    /// Computes covariances with rows of z from `first` on; of K(X) the lower triangle, shared by
+    /// threads.
     pub(super) fn fill<P: Profile>(&self, mut out: MatMut<'_, f64>, first: usize) {
         if self.same && out.ncols() > CHUNK {
             let half = out.ncols() / 2;
@@ -266,8 +267,8 @@ impl Task<'_> {
         }
     }
 
-    /// Slopes of Σ k̄ k over some columns, those of x if asked for; of K(X) the sums are shared by threads
-    /// and depend on the number of rows only.
+    /// Returns the slopes of Σ k̄ k over some columns, those of x if asked for; of K(X) the sums
+    /// are shared by threads and depend on the number of rows only.
     pub(super) fn pull<P: Profile>(
         &self,
         k_bar: MatRef<'_, f64>,
@@ -307,7 +308,7 @@ impl Task<'_> {
         slopes
     }
 
-    /// Cotangents of a strip; of K(X) both entries of a pair.
+    /// Gathers cotangents of a strip; of K(X) both entries of a pair.
     fn gather(&self, k_bar: MatRef<'_, f64>, rows: &Range<usize>, j: usize, bar: &mut [f64]) {
         bar[..rows.len()].copy_from_slice(&column(k_bar, j)[rows.clone()]);
         if self.same {

@@ -70,7 +70,7 @@ fn build(args: Args<'_>) -> Result<Box<dyn Kernel>> {
     }
 }
 
-/// C(n, d), a few units in the last place.
+/// Returns C(n, d), a few units in the last place.
 fn binomial(n: usize, d: usize) -> f64 {
     (0..d).fold(1.0, |product, i| product * (n - i) as f64 / (i + 1) as f64)
 }
@@ -103,7 +103,7 @@ impl<P: Profile> Additive<P> {
         1.0 / self.lengthscales.value()[self.slot(q)]
     }
 
-    /// What the loops work on.
+    /// Returns what the loops work on.
     fn task<'a>(&'a self, x: MatRef<'a, f64>, z: Option<MatRef<'a, f64>>) -> Task<'a> {
         let each = self.variances.value().iter().enumerate();
         Task {
@@ -116,7 +116,7 @@ impl<P: Profile> Additive<P> {
         }
     }
 
-    /// k(x, x).
+    /// Returns k(x, x).
     fn variance(&self) -> f64 {
         self.variances.value().iter().sum()
     }
@@ -199,7 +199,7 @@ impl<P: Profile> Kernel for Additive<P> {
         }
     }
 
-    /// Every function of one input starts as a kernel of that input by itself would.
+    /// Starts every function of one input as a kernel of that input by itself would start.
     fn initialise(&mut self, spreads: &[f64], variance: f64) {
         let own: Vec<f64> = self.dims.iter().map(|&d| spreads[d]).collect();
         let values = if self.lengthscales.len() == 1 {
@@ -216,8 +216,8 @@ impl<P: Profile> Kernel for Additive<P> {
         super::check_columns(self.name(), &self.dims, x)
     }
 
-    /// A mixture over orders, in proportion to their variances, and over sets of so many inputs, all alike
-    /// likely; frequencies of the inputs of a set are independent.
+    /// Draws from a mixture over orders, in proportion to their variances, and over sets of so many
+    /// inputs, all alike likely; frequencies of the inputs of a set are independent.
     fn spectral(&self, mut out: MatMut<f64>, rng: &mut dyn rand::Rng) -> Result<f64> {
         let (total, inputs) = (self.variance(), self.dims.len());
         for j in 0..out.nrows() {
@@ -243,7 +243,7 @@ impl<P: Profile> Kernel for Additive<P> {
         Ok(total)
     }
 
-    /// The function of every input, then all interactions of two, of three, ….
+    /// Returns the function of every input, then all interactions of two, of three, ….
     fn terms(&self, names: &[String]) -> Vec<Term> {
         let single = |q: usize| {
             let mut own = self.clone();

@@ -102,7 +102,7 @@ impl Distinct {
         }
     }
 
-    /// Numbers of image i, in a list of R.
+    /// Returns the numbers of image i, in a list of R.
     pub(super) fn of<'a>(&self, i: usize, list: &'a [f64]) -> &'a [f64] {
         &list[self.starts[i]..self.starts[i + 1]]
     }

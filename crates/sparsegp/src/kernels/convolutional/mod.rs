@@ -70,7 +70,7 @@ impl Block {
     }
 }
 
-/// Sums of `count` rows each, with weights, added to `out` with a factor: Σ_p ω_p k[(i, p)].
+/// Adds sums of `count` rows each, with weights, to `out` with a factor: Σ_p ω_p k[(i, p)].
 fn add_sums(k: &[f64], omega: &[f64], factor: f64, out: &mut [f64]) {
     for (out, k) in out.iter_mut().zip(k.chunks_exact(omega.len())) {
         *out += factor * k.iter().zip(omega).map(|(k, w)| k * w).sum::<f64>();
@@ -130,7 +130,7 @@ impl Convolutional {
         (own.patches, own.omega)
     }
 
-    /// Whether these rows are patches, not images.
+    /// Returns whether these rows are patches, not images.
     fn are_patches(&self, a: MatRef<f64>) -> bool {
         self.interdomain().is_some_and(|own| own.columns == a.ncols())
     }
@@ -171,14 +171,15 @@ impl Convolutional {
         self.add_weights(&omega_bar, sinks.params);
     }
 
-    /// The cotangent of patches from that of images.
+    /// Computes the cotangent of patches from that of images.
     fn spread(&self, of_images: &[f64], omega: &[f64], factor: f64, out: &mut [f64]) {
         for (bar, out) in of_images.iter().zip(out.chunks_exact_mut(omega.len())) {
             out.iter_mut().zip(omega).for_each(|(o, w)| *o = factor * bar * w);
         }
     }
 
-    /// Cotangents of a block of patches from those of images, whose second image is one: Σ over pairs of ω ω k; those of ω are added.
+    /// Computes cotangents of a block of patches from those of images, whose second image is one: Σ
+    /// over pairs of ω ω k; those of ω are added.
     fn pull_sums(&self, of_images: &[f64], omega: &[f64], block: &mut Block, sum: &mut [f64]) {
         for (q, factor) in omega.iter().enumerate() {
             let (k, bar) = (column(block.k.as_ref(), q), block.bar.col_as_slice_mut(q));
@@ -221,8 +222,8 @@ impl Convolutional {
         }
     }
 
-    /// Blocks of pairs of images: calls `f` with the first image, how many, and the second one.
-    /// Without other images only those pairs whose first index is above the second.
+    /// Walks over blocks of pairs of images: calls `f` with the first image, how many, and the
+    /// second one. Without other images only those pairs whose first index is above the second.
     fn pairs(&self, n: usize, others: Option<usize>, mut f: impl FnMut(usize, usize, usize)) {
         for j in 0..others.unwrap_or(n) {
             let first = if others.is_some() { 0 } else { j + 1 };
@@ -287,7 +288,7 @@ impl Kernel for Convolutional {
         }
     }
 
-    /// Covariances of patches are recomputed: those of all pairs of images are too many to be kept.
+    /// Recomputes covariances of patches: those of all pairs of images are too many to be kept.
     fn vjp(
         &self,
         x: MatRef<f64>,

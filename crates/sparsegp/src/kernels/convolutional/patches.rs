@@ -123,22 +123,22 @@ impl Grid {
         ))
     }
 
-    /// Number of patches of an image.
+    /// Returns the number of patches of an image.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Number of entries d of a patch.
+    /// Returns the number of entries d of a patch.
     pub fn size(&self) -> usize {
         self.places.len() / self.count
     }
 
-    /// Input columns of the entries of a patch.
+    /// Returns the input columns of the entries of a patch.
     pub fn columns(&self, patch: usize) -> &[usize] {
         &self.places[patch * self.size()..(patch + 1) * self.size()]
     }
 
-    /// The patches of images (n×D), (n·P)×d, those of an image together.
+    /// Gathers the patches of images (n×D), (n·P)×d, those of an image together.
     pub fn gather(&self, x: MatRef<f64>, out: &mut Mat<f64>) {
         let (n, count, size) = (x.nrows(), self.count, self.size());
         sized(out, n * count, size);
@@ -153,7 +153,7 @@ impl Grid {
         }
     }
 
-    /// The adjoint of [`Grid::gather`]: adds every entry of a patch to its pixel (n×D).
+    /// Applies the adjoint of [`Grid::gather`]: adds every entry of a patch to its pixel (n×D).
     pub fn scatter(&self, patches: MatRef<f64>, mut out: MatMut<f64>) {
         let (n, count, size) = (out.nrows(), self.count, self.size());
         for e in 0..size {

@@ -7,7 +7,7 @@ use crate::kernels::{Inputs, Kernel, white};
 use crate::params::{Param, Shape, Transform};
 use serde_json::{Value, json};
 
-/// A list of whole numbers from 1 on.
+/// Returns a list of whole numbers from 1 on.
 fn sizes<const N: usize>(args: &Args<'_>, name: &str, otherwise: [usize; N]) -> Result<[usize; N]> {
     let Some(given) = args.get(name) else { return Ok(otherwise) };
     let numbers: Option<Vec<usize>> = given.as_array().and_then(|all| {
@@ -18,7 +18,7 @@ fn sizes<const N: usize>(args: &Args<'_>, name: &str, otherwise: [usize; N]) -> 
     })
 }
 
-/// Whether a kernel, or one that it is made of, is white noise.
+/// Returns whether a kernel, or one that it is made of, is white noise.
 fn has_white(json: &Value) -> bool {
     let is = json.get("type").and_then(Value::as_str) == Some(white::ENTRY.name);
     is || match json {

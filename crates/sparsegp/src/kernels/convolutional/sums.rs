@@ -33,8 +33,8 @@ impl Convolutional {
         }
     }
 
-    /// What `work` makes of stretches of so many images, from their first and their number, on all threads; in order, so that sums
-    /// do not depend on the number of threads.
+    /// Returns what `work` makes of stretches of so many images, from their first and their number,
+    /// on all threads; in order, so that sums do not depend on the number of threads.
     fn in_parts<T: Send>(
         &self,
         images: usize,
@@ -45,7 +45,7 @@ impl Convolutional {
         (0..images.div_ceil(each)).into_par_iter().map(one).collect()
     }
 
-    /// [`Convolutional::cross_vjp`] without slopes of images: equal patches count once.
+    /// Computes [`Convolutional::cross_vjp`] without slopes of images: equal patches count once.
     pub(super) fn cross_vjp_of_distinct(
         &self,
         x: MatRef<f64>,
@@ -104,7 +104,8 @@ impl Convolutional {
         }
     }
 
-    /// [`Kernel::diag_vjp`](crate::kernels::Kernel::diag_vjp) without slopes of images, likewise.
+    /// Computes [`Kernel::diag_vjp`](crate::kernels::Kernel::diag_vjp) without slopes of images,
+    /// likewise.
     pub(super) fn diag_vjp_of_distinct(
         &self,
         x: MatRef<f64>,

@@ -6,7 +6,7 @@ use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, dot};
 use crate::params::{Param, STEP};
 use faer::reborrow::ReborrowMut;
 
-/// A step along a column of inputs, from what the rows span there.
+/// Returns a step along a column of inputs, from what the rows span there.
 fn step_along(columns: [&[f64]; 2]) -> f64 {
     let values = || columns.into_iter().flatten();
     let least = values().fold(f64::INFINITY, |least, v| least.min(*v));
@@ -17,7 +17,7 @@ fn step_along(columns: [&[f64]; 2]) -> f64 {
     (STEP * scale).max(STEP * STEP * most.abs().max(least.abs()))
 }
 
-/// Rows with one column moved, and the exact move.
+/// Returns rows with one column moved, and the exact move.
 fn moved(rows: MatRef<f64>, q: usize, h: f64) -> Mat<f64> {
     let mut moved = rows.to_owned();
     moved.col_as_slice_mut(q).iter_mut().for_each(|v| *v += h);

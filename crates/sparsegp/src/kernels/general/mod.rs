@@ -68,22 +68,23 @@ pub struct Slopes<'a> {
 /// Inputs have only the d active columns. `parameters` are values in the order of
 /// [`Covariance::parameters`]. Methods may be called from several threads at once.
 pub trait Covariance: Send + Sync + std::fmt::Debug + 'static {
-    /// Name in specifications, model files and messages.
+    /// Returns the name in specifications, model files and messages.
     fn name(&self) -> &'static str;
 
-    /// Names of the parameters of so many columns, with starting values. Of the roles [`Role::Variance`] and
-    /// [`Role::Lengthscales`] those that are not [`given`](Param::given) start from the data, as in the kernels of this crate.
+    /// Returns the names of the parameters of so many columns, with starting values. Of the roles
+    /// [`Role::Variance`] and [`Role::Lengthscales`] those that are not [`given`](Param::given)
+    /// start from the data, as in the kernels of this crate.
     fn parameters(&self, columns: usize) -> Vec<(String, Param)>;
 
-    /// k(xᵢ, zⱼ) into `out` (B×M), for every i and j by itself. `z` may be `x`.
+    /// Computes k(xᵢ, zⱼ) into `out` (B×M), for every i and j by itself. `z` may be `x`.
     fn values(&self, parameters: &[&[f64]], x: MatRef<f64>, z: MatRef<f64>, out: MatMut<f64>);
 
-    /// k(xᵢ, xᵢ) into `out`; by default from `values` of a few rows at a time.
+    /// Computes k(xᵢ, xᵢ) into `out`; by default from `values` of a few rows at a time.
     fn variances(&self, parameters: &[&[f64]], x: MatRef<f64>, out: &mut [f64]) {
         variances_of_values(self, parameters, x, out);
     }
 
-    /// Whether [`Covariance::pull_back`] gives slopes; else they are differences.
+    /// Returns whether [`Covariance::pull_back`] gives slopes; else they are differences.
     fn has_pull_back(&self) -> bool {
         false
     }
@@ -100,7 +101,8 @@ pub trait Covariance: Send + Sync + std::fmt::Debug + 'static {
         let _ = (parameters, x, z, weights, slopes);
     }
 
-    /// Further entries of the specification, which the builder of the kernel reads: what is not a parameter.
+    /// Returns the further entries of the specification, which the builder of the kernel reads:
+    /// what is not a parameter.
     fn entries(&self) -> Map<String, Value> {
         Map::new()
     }
@@ -176,7 +178,7 @@ impl General {
         &*self.covariance
     }
 
-    /// Present values.
+    /// Returns the present values.
     fn numbers(&self) -> Vec<&[f64]> {
         self.params.iter().map(Param::value).collect()
     }
@@ -198,7 +200,7 @@ impl General {
         }
     }
 
-    /// Slopes of Σ w∘k(X, Z), by the covariance's own pull-back.
+    /// Returns the slopes of Σ w∘k(X, Z), by the covariance's own pull-back.
     fn pulled(
         &self,
         [x, z]: [MatRef<f64>; 2],
@@ -211,7 +213,7 @@ impl General {
         [x_bar, z_bar]
     }
 
-    /// Slopes of Σ wᵢ k(xᵢ, xᵢ), by the covariance's own pull-back.
+    /// Returns the slopes of Σ wᵢ k(xᵢ, xᵢ), by the covariance's own pull-back.
     fn pulled_variances(
         &self,
         x: MatRef<f64>,

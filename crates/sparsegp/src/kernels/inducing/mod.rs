@@ -71,7 +71,7 @@ pub trait Inducing: Send + Sync {
 pub trait Variables: Inducing + std::fmt::Debug {
     /// Shows the parameters with their paths; `index` (such as `[1]`, or empty) is put where a layer has several kernels.
     fn visit<'a>(&'a self, index: &str, visitor: Visitor<'a, '_>);
-    /// The same, to change them.
+    /// Shows the same, to change them.
     fn visit_mut<'a>(&'a mut self, index: &str, visitor: VisitorMut<'a, '_>);
     /// Refuses what does not fit together.
     ///
@@ -92,7 +92,7 @@ impl Clone for Box<dyn Variables> {
     }
 }
 
-/// Where a layer has several kernels, paths have an index.
+/// Returns the path of a kernel; where a layer has several kernels, paths have an index.
 fn kernel_path(index: &str) -> String {
     format!("kernel{}{index}", if index.is_empty() { "" } else { "s" })
 }

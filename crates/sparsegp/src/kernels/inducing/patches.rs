@@ -36,12 +36,13 @@ impl Patches {
         Ok(own)
     }
 
-    /// Z, M×d.
+    /// Returns Z, M×d.
     pub fn z(&self) -> MatRef<'_, f64> {
         self.z.matrix()
     }
 
-    /// The parts of a gradient that are the kernel's, those of Z, and of the white variance.
+    /// Returns the parts of a gradient that are the kernel's, those of Z, and of the white
+    /// variance.
     fn parts<'a>(
         &self,
         gradient: &'a mut [f64],

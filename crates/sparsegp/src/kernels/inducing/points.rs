@@ -17,7 +17,7 @@ pub struct AtPoints<'a> {
 }
 
 impl AtPoints<'_> {
-    /// The parts of a gradient.
+    /// Returns the parts of a gradient.
     fn parts<'b>(&self, gradient: &'b mut [f64]) -> (&'b mut [f64], MatMut<'b, f64>) {
         let (params, z_bar) = gradient.split_at_mut(self.kernel.num_params());
         let (m, d) = (self.z.nrows(), self.z.ncols());
@@ -93,7 +93,7 @@ impl Points {
         Self { kernel, z: Param::of_matrix(z, Transform::Identity).of(Role::Points) }
     }
 
-    /// Z, M×D.
+    /// Returns Z, M×D.
     pub fn z(&self) -> MatRef<'_, f64> {
         self.z.matrix()
     }

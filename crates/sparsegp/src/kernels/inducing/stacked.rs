@@ -16,7 +16,7 @@ pub struct Stacked {
 }
 
 impl Stacked {
-    /// The parts of a gradient.
+    /// Returns the parts of a gradient.
     fn split<'a>(&self, gradient: &'a mut [f64]) -> [&'a mut [f64]; 2] {
         let (first, second) = gradient.split_at_mut(self.parts[0].num_params());
         [first, second]

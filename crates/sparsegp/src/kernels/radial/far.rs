@@ -6,7 +6,7 @@ use crate::kernels::Cotangents;
 use crate::linalg::{Mat, MatRef, column, column_mut, sum, sum_of_products};
 use faer::reborrow::ReborrowMut;
 
-/// Whether a row is so far from the origin that differences are taken ([`FAR`]).
+/// Returns whether a row is so far from the origin that differences are taken ([`FAR`]).
 pub(super) fn is_far(x: MatRef<f64>) -> bool {
     let square = |i: usize| (0..x.ncols()).map(|q| x[(i, q)] * x[(i, q)]).sum::<f64>();
     (0..x.nrows()).any(|i| square(i) > FAR)
@@ -22,8 +22,8 @@ pub(super) struct Pairs<'a> {
     pub(super) far: bool,
 }
 
-/// Differences from a place, and these times h; 0 where `far` rows have a covariance at its floor, which has no slope: a difference
-/// may have no square, and 0 times ∞ is not a number.
+/// Computes differences from a place, and these times h; 0 where `far` rows have a covariance at
+/// its floor, which has no slope: a difference may have no square, and 0 times ∞ is not a number.
 fn differences(
     [x, h, k]: [&[f64]; 3],
     place: f64,
@@ -43,9 +43,10 @@ fn differences(
 }
 
 impl<C: Correlation> Radial<C> {
-    /// From H, the cotangent of ϱ², to lengthscales and inputs, by the differences themselves: Σ h (x̃ − z̃)² as a sum of
-    /// squares less products has the rounding ε‖x̃‖² Σ|h|, also where all rows are apart and the sum is 0, or where they are so near
-    /// that only h is large. `memory` is two columns, of a number for every row.
+    /// Goes from H, the cotangent of ϱ², to lengthscales and inputs, by the differences themselves:
+    /// Σ h (x̃ − z̃)² as a sum of squares less products has the rounding ε‖x̃‖² Σ|h|, also where
+    /// all rows are apart and the sum is 0, or where they are so near that only h is large.
+    /// `memory` is two columns, of a number for every row.
     pub(super) fn pull_differences(
         &self,
         Pairs { x: xs, z: zs, same, far }: Pairs<'_>,

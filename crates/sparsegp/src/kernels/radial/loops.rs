@@ -86,7 +86,7 @@ impl Of<'_> {
     }
 }
 
-/// Columns before the half that is nearest to whole chunks.
+/// Returns the number of columns before the half that is nearest to whole chunks.
 fn half(columns: usize, chunk: usize) -> usize {
     (columns / 2).next_multiple_of(chunk)
 }

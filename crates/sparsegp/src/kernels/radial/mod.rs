@@ -58,7 +58,7 @@ pub fn build<C: Correlation + Default>(args: Args<'_>) -> Result<Box<dyn Kernel>
 }
 
 impl<C: Correlation> Radial<C> {
-    /// A kernel of all inputs with a lengthscale for each, which starts with ones.
+    /// Creates a kernel of all inputs with a lengthscale for each, which starts with ones.
     ///
     /// # Errors
     /// None that inputs can cause.
@@ -96,9 +96,9 @@ impl<C: Correlation> Radial<C> {
         1.0 / if values.len() == 1 { values[0] } else { values[q] }
     }
 
-    /// Where most rows are, about: distances are computed from there, which keeps the product form accurate when the
-    /// data lie far from the origin. The median of a few rows, because a mean follows one absurd value, and all others
-    /// would then lose their digits.
+    /// Returns where most rows are, about: distances are computed from there, which keeps the
+    /// product form accurate when the data lie far from the origin. The median of a few rows,
+    /// because a mean follows one absurd value, and all others would then lose their digits.
     fn centre(&self, x: MatRef<f64>, q: usize) -> f64 {
         let (all, mut few) = (column(x, self.dims[q]), [0.0; CENTRE]);
         let count = CENTRE.min(all.len());
@@ -110,7 +110,7 @@ impl<C: Correlation> Radial<C> {
         few[..count].get(count / 2).copied().filter(|v| v.is_finite()).unwrap_or(0.0)
     }
 
-    /// Active columns, less the centre of `around` and divided by their lengthscales.
+    /// Returns the active columns, less the centre of `around` and divided by their lengthscales.
     fn scaled(&self, x: MatRef<f64>, around: MatRef<f64>, tape: &mut Tape) -> Mat<f64> {
         let mut scaled = tape.buffer(x.nrows(), self.dims.len());
         for (q, &d) in self.dims.iter().enumerate() {
@@ -123,7 +123,7 @@ impl<C: Correlation> Radial<C> {
         scaled
     }
 
-    /// Both arguments of a covariance, scaled.
+    /// Returns both arguments of a covariance, scaled.
     fn both(&self, x: MatRef<f64>, z: Option<MatRef<f64>>, tape: &mut Tape) -> [Mat<f64>; 2] {
         let around = z.unwrap_or(x);
         [self.scaled(x, around, tape), self.scaled(around, around, tape)]
@@ -133,13 +133,13 @@ impl<C: Correlation> Radial<C> {
         C::EXACT_DISTANCES || self.dims.len() <= DIRECT_DIMS
     }
 
-    /// κ at the present shape.
+    /// Returns κ at the present shape.
     fn correlation(&self) -> C {
         self.correlation.at(&self.shapes)
     }
 
-    /// Where a pull-back's needs go, if there will be one: slopes in ϱ² (B×M), and in the shape
-    /// parameters (B×MS, those of a column side by side).
+    /// Returns where a pull-back's needs go, if there will be one: slopes in ϱ² (B×M), and in the
+    /// shape parameters (B×MS, those of a column side by side).
     fn records(&self, rows: usize, cols: usize, tape: &mut Tape) -> [Option<Mat<f64>>; 2] {
         let recording = tape.is_recording();
         let slopes = recording && C::SLOPE_OVER_VALUE.is_none();
@@ -150,15 +150,15 @@ impl<C: Correlation> Radial<C> {
         ]
     }
 
-    /// The loop over one column of squared distances.
+    /// Returns the loop over one column of squared distances.
     fn values<'a>(&self, correlation: &C, out: &'a mut [f64], records: Of<'a>) -> Values<'a, C> {
         let Of { slopes, shapes } = records;
         let (variance, correlation) = (self.variance.scalar(), correlation.clone());
         Values { out, slopes, shapes, variance, correlation }
     }
 
-    /// From the cotangent of k to H, that of ϱ², in place; its row and column sums; slopes in variance
-    /// and shape. Threads share chunks of so many columns.
+    /// Goes from the cotangent of k to H, that of ϱ², in place; its row and column sums; slopes in
+    /// variance and shape. Threads share chunks of so many columns.
     fn pull_values(
         &self,
         k: MatRef<f64>,
@@ -203,7 +203,8 @@ impl<C: Correlation> Radial<C> {
     }
 }
 
-/// Columns that one thread works on. A block of rows is one thread's work, a large K(X) that of all.
+/// Returns the number of columns that one thread works on. A block of rows is one thread's work, a
+/// large K(X) that of all.
 fn chunk(z: Option<MatRef<f64>>, columns: usize) -> usize {
     const CHUNK: usize = 256;
     if z.is_none() { CHUNK } else { columns.max(1) }

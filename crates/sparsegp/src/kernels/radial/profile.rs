@@ -14,11 +14,11 @@ pub trait Profile: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
     const IS_SQUARED_EXPONENTIAL: bool = false;
     /// How many numbers the state of the Markov process has that the kernel is in one input, and λℓ ([`super::super::state_space`]).
     const STATES: Option<(usize, f64)> = None;
-    /// (κ(ϱ²), κ′(ϱ²)) without branches or calls; at ϱ² = 0 the slope must be finite.
+    /// Returns (κ(ϱ²), κ′(ϱ²)) without branches or calls; at ϱ² = 0 the slope must be finite.
     /// Implementations are `#[inline(always)]`.
     fn value_and_slope<const FMA: bool>(squared_distance: f64) -> (f64, f64);
 
-    /// As for [`Correlation::frequency_scale`].
+    /// Draws as [`Correlation::frequency_scale`] does.
     fn frequency_scale(rng: &mut dyn rand::Rng) -> Option<f64> {
         let _ = rng;
         None
@@ -37,34 +37,34 @@ pub trait Correlation: Clone + Send + Sync + std::fmt::Debug + 'static {
     /// As for [`Profile::STATES`].
     const STATES: Option<(usize, f64)> = None;
 
-    /// Name of the kernel.
+    /// Returns the name of the kernel.
     fn name(&self) -> &'static str;
 
-    /// The shape parameters with their names and starting values: scalars.
+    /// Returns the shape parameters with their names and starting values: scalars.
     fn shapes(&self) -> Vec<(&'static str, Param)> {
         Vec::new()
     }
 
-    /// This κ at other values of the shape parameters.
+    /// Returns this κ at other values of the shape parameters.
     #[must_use]
     fn at(&self, shapes: &[(&'static str, Param)]) -> Self {
         debug_assert!(shapes.is_empty());
         self.clone()
     }
 
-    /// (κ(ϱ²), κ′(ϱ²)) without branches or calls; at ϱ² = 0 the slope must be finite (it is multiplied
-    /// by differences of 0). Implementations are `#[inline(always)]`.
+    /// Returns (κ(ϱ²), κ′(ϱ²)) without branches or calls; at ϱ² = 0 the slope must be finite (it is
+    /// multiplied by differences of 0). Implementations are `#[inline(always)]`.
     fn value_and_slope<const FMA: bool>(&self, squared_distance: f64) -> (f64, f64);
 
-    /// A draw of t ≥ 0 where κ(ϱ²) = E exp(−½t²ϱ²), a mixture of squared exponentials: then ω_q = t z_q/ℓ_q, with
-    /// independent standard normal z_q and one t for all inputs, has the spectral density of the kernel. None
-    /// for a κ that is not known to be one.
+    /// Draws t ≥ 0 where κ(ϱ²) = E exp(−½t²ϱ²), a mixture of squared exponentials: then ω_q = t
+    /// z_q/ℓ_q, with independent standard normal z_q and one t for all inputs, has the spectral
+    /// density of the kernel. None for a κ that is not known to be one.
     fn frequency_scale(&self, rng: &mut dyn rand::Rng) -> Option<f64> {
         let _ = rng;
         None
     }
 
-    /// ∂κ(ϱ²)/∂ the shape parameter of this index, in the same manner.
+    /// Returns ∂κ(ϱ²)/∂ the shape parameter of this index, in the same manner.
     fn shape_slope<const FMA: bool>(&self, index: usize, squared_distance: f64) -> f64 {
         let _ = (index, squared_distance);
         0.0

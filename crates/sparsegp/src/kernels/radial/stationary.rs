@@ -9,24 +9,24 @@ use crate::linalg::{MatMut, MatRef};
 /// A kernel σ²κ(ϱ²) whose squared distances come from somebody else. Its parameters are the variance,
 /// the lengthscales (one for all active inputs, or one for each), then those of its shape.
 pub trait Stationary: Kernel {
-    /// The active input columns.
+    /// Returns the active input columns.
     fn dims(&self) -> &[usize];
 
-    /// The lengthscale of the active column of this index.
+    /// Returns the lengthscale of the active column of this index.
     fn lengthscale(&self, index: usize) -> f64;
 
-    /// Position of that lengthscale among the parameters.
+    /// Returns the position of that lengthscale among the parameters.
     fn lengthscale_slot(&self, index: usize) -> usize;
 
-    /// Squared distances become covariances, in place. Whatever [`Stationary::pull`] will need is pushed
-    /// on the tape if that records. A distance of exactly 0 gives exactly the variance.
+    /// Turns squared distances into covariances, in place. Whatever [`Stationary::pull`] will need
+    /// is pushed on the tape if that records. A distance of exactly 0 gives exactly the variance.
     fn correlate(&self, d2: MatMut<f64>, tape: &mut Tape);
 
-    /// The cotangent of the covariances `k` becomes that of the squared distances, in place. Adds to
-    /// `params` (the order of [`Kernel::params`]) what belongs to variance and shape.
+    /// Turns the cotangent of the covariances `k` into that of the squared distances, in place.
+    /// Adds to `params` (the order of [`Kernel::params`]) what belongs to variance and shape.
     fn pull(&self, k: MatRef<f64>, k_bar: MatMut<f64>, tape: &mut Tape, params: &mut [f64]);
 
-    /// A copy.
+    /// Returns a copy.
     fn clone_stationary(&self) -> Box<dyn Stationary>;
 }
 

@@ -6,13 +6,14 @@ use std::ops::Range;
 /// The parts of a kernel, with the places of their parameters among its own.
 type Parts = Vec<(Box<dyn StateSpace>, Range<usize>)>;
 
-/// The process of a sum: states side by side.
+/// Returns the process of a sum: states side by side.
 pub fn sum(parts: Parts) -> Box<dyn StateSpace> {
     Box::new(Sum { parts })
 }
 
-/// The process of a product: every number of the one times every number of the other. The factor whose steps fall into smaller
-/// blocks comes first, as its blocks are those of the product then.
+/// Returns the process of a product: every number of the one times every number of the other. The
+/// factor whose steps fall into smaller blocks comes first, as its blocks are those of the product
+/// then.
 pub fn product(parts: Parts) -> Box<dyn StateSpace> {
     let mut parts = parts.into_iter();
     let Some((mut all, mut params)) = parts.next() else { return sum(Vec::new()) };
@@ -61,7 +62,7 @@ impl Sum {
     }
 }
 
-/// The m×m block at a place of the diagonal.
+/// Returns the m×m block at a place of the diagonal.
 fn block(of: &[f64], n: usize, at: usize, m: usize) -> Vec<f64> {
     (0..m).flat_map(|i| of[(at + i) * n + at..][..m].iter().copied()).collect()
 }
@@ -130,7 +131,7 @@ struct Product {
     second: (Box<dyn StateSpace>, Range<usize>),
 }
 
-/// A matrix of one of the two factors.
+/// Returns a matrix of one of the two factors.
 fn of(part: &dyn StateSpace, write: impl Fn(&dyn StateSpace, &mut [f64])) -> Vec<f64> {
     let mut own = vec![0.0; part.size().pow(2)];
     write(part, &mut own);
@@ -150,7 +151,7 @@ fn add_kronecker(out: &mut [f64], a: &[f64], b: &[f64], [n, m]: [usize; 2]) {
     }
 }
 
-/// Cotangents of a and b from that of a⊗b.
+/// Returns the cotangents of a and b from that of a⊗b.
 fn pull_kronecker(bar: &[f64], a: &[f64], b: &[f64], [n, m]: [usize; 2]) -> [Vec<f64>; 2] {
     let (mut to_a, mut to_b) = (vec![0.0; n * n], vec![0.0; m * m]);
     for i in 0..n {
@@ -178,7 +179,8 @@ impl StateSpace for Product {
         self.first.0.size() * self.second.0.size()
     }
 
-    /// Numbers of a block of the first times all of the second stay among each other.
+    /// Returns the sizes of the blocks: numbers of a block of the first times all of the second
+    /// stay among each other.
     fn blocks(&self) -> Vec<usize> {
         self.first.0.blocks().into_iter().map(|own| own * self.second.0.size()).collect()
     }
@@ -196,7 +198,7 @@ impl StateSpace for Product {
         add_kronecker(out, &a, &b, self.sizes());
     }
 
-    /// Q₁⊗P₂ + (P₁ − Q₁)⊗Q₂, where P₁ − Q₁ = A₁P₁A₁ᵀ.
+    /// Computes Q₁⊗P₂ + (P₁ − Q₁)⊗Q₂, where P₁ − Q₁ = A₁P₁A₁ᵀ.
     fn noise(&self, step: f64, out: &mut [f64]) {
         out.fill(0.0);
         let [q1, q2] = [&self.first, &self.second].map(|p| of(&*p.0, |p, own| p.noise(step, own)));

@@ -21,7 +21,7 @@ pub struct Matern {
     pub lengthscale: f64,
 }
 
-/// P for σ² = 1, and N.
+/// Returns P for σ² = 1, and N.
 fn unit(n: usize) -> (&'static [f64], &'static [f64]) {
     const THIRD: f64 = 1.0 / 3.0;
     match n {
@@ -34,7 +34,8 @@ fn unit(n: usize) -> (&'static [f64], &'static [f64]) {
     }
 }
 
-/// ∫₀ᵘ sᵐe^{−2s} ds for m = 0 … 4, all digits of each: from the last, a series of positive terms, down by integration by parts.
+/// Returns ∫₀ᵘ sᵐe^{−2s} ds for m = 0 … 4, all digits of each: from the last, a series of positive
+/// terms, down by integration by parts.
 fn moments(u: f64) -> [f64; 5] {
     let decay = (-2.0 * u).exp();
     let (mut term, mut sum, mut k) = (1.0 / 5.0, 1.0 / 5.0, 5.0);
@@ -56,7 +57,7 @@ impl Matern {
         self.rate * step / self.lengthscale
     }
 
-    /// A at u.
+    /// Computes A at u.
     fn at(&self, u: f64, out: &mut [f64]) {
         let decay = (-u).exp();
         match self.size {
@@ -97,8 +98,8 @@ impl StateSpace for Matern {
         self.at(self.scaled(step), out);
     }
 
-    /// By Q = q∫₀ᵘ gg′ᵀ ds with g = e^{−s}(I + sN + s²N²/2)·(0, …, 1) for short steps, else by the difference, which has all
-    /// digits there.
+    /// Computes it by Q = q∫₀ᵘ gg′ᵀ ds with g = e^{−s}(I + sN + s²N²/2)·(0, …, 1) for short steps,
+    /// else by the difference, which has all digits there.
     fn noise(&self, step: f64, out: &mut [f64]) {
         let (n, u, v) = (self.size, self.scaled(step), self.variance);
         if n == 1 {
@@ -150,7 +151,7 @@ impl StateSpace for Matern {
         params[0] += bar.iter().zip(unit).map(|(b, p)| b * p).sum::<f64>();
     }
 
-    /// ∂A/∂ℓ = (N − I)A·(−u/ℓ).
+    /// Uses ∂A/∂ℓ = (N − I)A·(−u/ℓ).
     fn pull_transition(&self, step: f64, a: &[f64], bar: &[f64], params: &mut [f64]) {
         let n = self.size;
         let (_, companion) = unit(n);

@@ -44,7 +44,7 @@ pub struct SquaredExponential {
     pub lengthscale: f64,
 }
 
-/// (e^{qu} − 1)/q, for u → ∞ −1/q: ∫ e^{qs} ds from 0 to u, all digits of it.
+/// Returns (e^{qu} − 1)/q, for u → ∞ −1/q: ∫ e^{qs} ds from 0 to u, all digits of it.
 fn integral([a, w]: [f64; 2], u: f64) -> [f64; 2] {
     let (re, im) = match u == f64::INFINITY {
         true => (-1.0, 0.0),
@@ -58,7 +58,8 @@ fn integral([a, w]: [f64; 2], u: f64) -> [f64; 2] {
     [(re * a + im * w) / square, (im * a - re * w) / square]
 }
 
-/// E ssᵀ of the integrals of noise over a step u in units of ℓ, for σ² = 1: Q, and P for u → ∞.
+/// Computes E ssᵀ of the integrals of noise over a step u in units of ℓ, for σ² = 1: Q, and P for u
+/// → ∞.
 fn moments(u: f64, out: &mut [f64]) {
     for (i, [a, w]) in POLES.into_iter().enumerate() {
         for (j, [b, v]) in POLES.into_iter().enumerate() {
@@ -83,8 +84,9 @@ const NODES: [[f64; 2]; 4] = [
 /// Steps up to which these have all digits of Q.
 const SHORT: f64 = 0.25;
 
-/// Q of a short step as a sum of squares ggᵀ with g = e^{Fs}(1, 0, 1, 0, …): differences of exponentials would leave the numbers
-/// that are small beside the step without digits, and Q without a root.
+/// Computes Q of a short step as a sum of squares ggᵀ with g = e^{Fs}(1, 0, 1, 0, …): differences
+/// of exponentials would leave the numbers that are small beside the step without digits, and Q
+/// without a root.
 fn short(u: f64, out: &mut [f64]) {
     out.fill(0.0);
     for ([node, weight], sign) in NODES.into_iter().flat_map(|own| [(own, -1.0), (own, 1.0)]) {
@@ -156,7 +158,7 @@ impl StateSpace for SquaredExponential {
         params[0] += bar.iter().zip(&unit).map(|(b, p)| b * p).sum::<f64>();
     }
 
-    /// ∂A/∂ℓ = −(u/ℓ)FA with F of blocks (a, −w; w, a).
+    /// Uses ∂A/∂ℓ = −(u/ℓ)FA with F of blocks (a, −w; w, a).
     fn pull_transition(&self, step: f64, a: &[f64], bar: &[f64], params: &mut [f64]) {
         let mut along = 0.0;
         for (j, [decay, turn]) in POLES.into_iter().enumerate() {

@@ -37,7 +37,7 @@ pub struct Waves {
 }
 
 impl Waves {
-    /// One wave of variance and wavelength, parameters 0 and 1.
+    /// Creates one wave of variance and wavelength, parameters 0 and 1.
     pub fn one(variance: f64, wavelength: f64) -> Self {
         Self {
             terms: vec![(1, variance)],
@@ -48,7 +48,7 @@ impl Waves {
         }
     }
 
-    /// Places of the states of each wave, with its number.
+    /// Returns the places of the states of each wave, with its number.
     fn places(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
         let mut at = 0;
         self.terms.iter().map(move |(j, c)| {
@@ -59,7 +59,8 @@ impl Waves {
     }
 }
 
-/// Coefficients of cosines of a function of the angle in [0, 2π) that is given at [`PLACES`] places.
+/// Returns the coefficients of cosines of a function of the angle in [0, 2π) that is given at
+/// [`PLACES`] places.
 fn harmonics(values: &[f64]) -> Vec<f64> {
     let n = values.len() as f64;
     let of = |j: usize| {
@@ -70,7 +71,7 @@ fn harmonics(values: &[f64]) -> Vec<f64> {
     (0..values.len() / 4).map(of).collect()
 }
 
-/// The waves of σ²κ(sin²(πτ/p)/ℓ²). Parameters are those of the base, then the period.
+/// Returns the waves of σ²κ(sin²(πτ/p)/ℓ²). Parameters are those of the base, then the period.
 ///
 /// # Errors
 /// [`Error::NonFinite`], which is recoverable, where more than [`MOST_HARMONICS`] would be needed.
@@ -174,7 +175,7 @@ impl StateSpace for Waves {
         }
     }
 
-    /// ∂A/∂ω turns by a quarter: columns (cos, sin) become (−sin, cos), times jΔ.
+    /// Uses that ∂A/∂ω turns by a quarter: columns (cos, sin) become (−sin, cos), times jΔ.
     fn pull_transition(&self, step: f64, a: &[f64], bar: &[f64], params: &mut [f64]) {
         let n = self.size();
         let mut along = 0.0;

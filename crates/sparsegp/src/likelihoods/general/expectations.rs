@@ -27,7 +27,7 @@ struct Sloped {
     by_parameters: Mat<f64>,
 }
 
-/// Some rows of numbers row by row, so many each.
+/// Picks some rows of numbers row by row, so many each.
 fn picked(all: &[f64], each: usize, rows: &[usize]) -> Vec<f64> {
     rows.iter().flat_map(|row| &all[row * each..(row + 1) * each]).copied().collect()
 }
@@ -84,7 +84,7 @@ impl General {
         }
     }
 
-    /// Of latent functions that are not known.
+    /// Computes expectations of latent functions that are not known.
     fn expected_of_open(&self, y: &[f64], mean: &[f64], variance: &[f64], out: Many<'_>) {
         match &self.points {
             None => self.expected_of_one(y, mean, variance, out),
@@ -92,7 +92,7 @@ impl General {
         }
     }
 
-    /// log p at latent values (N×K, row by row) with its slopes there.
+    /// Computes log p at latent values (N×K, row by row) with its slopes there.
     pub(super) fn slopes_in_f(&self, y: &[f64], f: &[f64], value: &mut [f64], slopes: &mut [f64]) {
         let k = f.len() / y.len();
         let f = MatRef::from_row_major_slice(f, y.len(), k);
@@ -109,7 +109,7 @@ impl General {
         }
     }
 
-    /// Of latent functions that are known.
+    /// Computes expectations of latent functions that are known.
     fn expected_of_known(&self, y: &[f64], f: &[f64], out: Many<'_>) {
         let (k, p) = (f.len() / y.len(), out.params.len() / y.len());
         let f = MatRef::from_row_major_slice(f, y.len(), k);
@@ -125,7 +125,7 @@ impl General {
         }
     }
 
-    /// Of one latent function: every row with as many nodes as it needs.
+    /// Computes expectations of one latent function: every row with as many nodes as it needs.
     fn expected_of_one(&self, y: &[f64], mean: &[f64], variance: &[f64], out: Many<'_>) {
         let p = out.params.len() / y.len().max(1);
         let deviation: Vec<f64> = variance.iter().map(|v| v.max(0.0).sqrt()).collect();
@@ -214,7 +214,7 @@ impl General {
         }
     }
 
-    /// log p with its slopes; those in f may be left out where they would be differences.
+    /// Returns log p with its slopes; those in f may be left out where they would be differences.
     fn sloped(&self, y: &[f64], f: MatRef<f64>, in_f: bool) -> Sloped {
         let p = self.params.iter().map(Param::len).sum();
         let mut found = Sloped {
@@ -234,7 +234,7 @@ impl General {
         found
     }
 
-    /// Latent values with one column moved by a step of their size; by how much.
+    /// Returns the latent values with one column moved by a step of their size; by how much.
     fn moved(f: MatRef<f64>, l: usize, step: f64) -> (Mat<f64>, Vec<f64>) {
         let mut moved = f.to_owned();
         let mut by = Vec::with_capacity(f.nrows());
@@ -268,7 +268,7 @@ impl General {
         });
     }
 
-    /// Second derivatives in every latent value.
+    /// Returns the second derivatives in every latent value.
     fn second(&self, y: &[f64], f: MatRef<f64>, found: &Sloped) -> Mat<f64> {
         let mut second = Mat::zeros(f.nrows(), f.ncols());
         for l in 0..f.ncols() {

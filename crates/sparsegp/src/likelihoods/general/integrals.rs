@@ -33,13 +33,13 @@ type Integrands<'a> = dyn FnMut(&[usize], &[f64]) -> Mat<f64> + 'a;
 /// integrands with the same integral.
 pub type Either<'a> = dyn FnMut(&[usize], &[f64], bool) -> Mat<f64> + 'a;
 
-/// first, first + apart, … up to [`REACH`].
+/// Returns first, first + apart, … up to [`REACH`].
 fn nodes(first: f64, apart: f64) -> Vec<f64> {
     let count = ((REACH - first) / apart).floor() as usize;
     (0..=count).map(|i| first + apart * i as f64).collect()
 }
 
-/// Every row with every node.
+/// Returns every row with every node.
 fn pairs(rows: &[usize], t: &[f64]) -> (Vec<usize>, Vec<f64>) {
     let all = rows.iter().flat_map(|row| t.iter().map(|t| (*row, *t)));
     all.unzip()
@@ -52,7 +52,7 @@ fn agree(one: &[f64], other: &[f64], size: &[f64], tolerance: f64) -> bool {
     !(0..one.len()).any(apart)
 }
 
-/// `count` integrals of every row. `rough` rows keep what the trapezoidal rule gives.
+/// Returns `count` integrals of every row. `rough` rows keep what the trapezoidal rule gives.
 pub fn integrals(
     rows: usize,
     count: usize,
@@ -143,7 +143,7 @@ fn look(rows: &[usize], panels: &mut [Panel], count: usize, of: &mut Integrands<
     }
 }
 
-/// Integrals over panels between `ends` of each of `rows`.
+/// Returns integrals over panels between `ends` of each of `rows`.
 fn on_panels(
     rows: &[usize],
     ends: Vec<Vec<f64>>,
@@ -190,7 +190,8 @@ fn log_sum(logs: impl Iterator<Item = f64>, step: f64) -> f64 {
     total.ln()
 }
 
-/// log ∫ exp of a row's integrand, for every row. Those whose integrand stays below exp(`least`) are known roughly.
+/// Returns log ∫ exp of a row's integrand, for every row. Those whose integrand stays below
+/// exp(`least`) are known roughly.
 pub fn log_integrals(rows: usize, least: f64, log: &mut Logs<'_>) -> Vec<f64> {
     let mut found = vec![f64::NEG_INFINITY; rows];
     if rows == 0 {

@@ -65,7 +65,7 @@ const MASS: std::ops::Range<f64> = 0.99..1.01;
 /// Densities of y below this logarithm are of no account for its distribution.
 const LEAST: f64 = -200.0;
 
-/// The density of the standard normal.
+/// Returns the density of the standard normal.
 fn normal(t: f64) -> f64 {
     (-0.5 * t * t - HALF_LOG_TAU).exp()
 }
@@ -74,21 +74,21 @@ fn normal(t: f64) -> f64 {
 ///
 /// `parameters` are values in the order of [`Density::parameters`]. Methods may be called from several threads at once.
 pub trait Density: Send + Sync + std::fmt::Debug + 'static {
-    /// Name in specifications, model files and messages.
+    /// Returns the name in specifications, model files and messages.
     fn name(&self) -> &'static str;
 
-    /// Names of the parameters with their starting values.
+    /// Returns the names of the parameters with their starting values.
     fn parameters(&self) -> Vec<(String, Param)>;
 
-    /// log p(yᵢ | fᵢ) into `out` for every row i of `f` (N×K), with its constants.
+    /// Computes log p(yᵢ | fᵢ) into `out` for every row i of `f` (N×K), with its constants.
     fn log_density(&self, parameters: &[&[f64]], y: &[f64], f: MatRef<f64>, out: &mut [f64]);
 
-    /// Whether [`Density::slopes`] gives slopes; else they are differences.
+    /// Returns whether [`Density::slopes`] gives slopes; else they are differences.
     fn has_slopes(&self) -> bool {
         false
     }
 
-    /// Slopes of log p(yᵢ | fᵢ) in `f` into `by_f` (N×K), and in the numbers of the parameters into `by_parameters` (N×P).
+    /// Computes slopes of log p(yᵢ | fᵢ): in `f` into `by_f` (N×K), in all parameters into `by_parameters` (N×P).
     fn slopes(
         &self,
         parameters: &[&[f64]],
@@ -100,32 +100,32 @@ pub trait Density: Send + Sync + std::fmt::Debug + 'static {
         let _ = (parameters, y, f, by_f, by_parameters);
     }
 
-    /// K, the number of latent functions.
+    /// Returns K, the number of latent functions.
     fn latents(&self) -> usize {
         1
     }
 
-    /// Points of Gauss–Hermite for each of several latent functions.
+    /// Returns the number of points of Gauss–Hermite for each of several latent functions.
     fn points(&self) -> usize {
         20
     }
 
-    /// Where y can lie.
+    /// Returns where y can lie.
     fn support(&self) -> Support {
         Support::Real
     }
 
-    /// Whether targets may be shifted and scaled: the family of densities is the same afterwards.
+    /// Returns whether targets may be shifted and scaled: the family of densities is the same afterwards.
     fn standardises(&self) -> bool {
         false
     }
 
-    /// Whether [`Density::moments`] gives moments; else predictions integrate over the support.
+    /// Returns whether [`Density::moments`] gives moments; else predictions integrate over the support.
     fn has_moments(&self) -> bool {
         false
     }
 
-    /// Mean and variance of yᵢ given fᵢ, for every row of `f` (N×K).
+    /// Computes mean and variance of yᵢ given fᵢ, for every row of `f` (N×K).
     fn moments(
         &self,
         parameters: &[&[f64]],
@@ -136,13 +136,13 @@ pub trait Density: Send + Sync + std::fmt::Debug + 'static {
         let _ = (parameters, f, mean, variance);
     }
 
-    /// Where the latent functions start, by the targets: K numbers.
+    /// Returns where the latent functions start, by the targets: K numbers.
     fn start(&self, targets: &[f64]) -> Vec<f64> {
         let _ = targets;
         vec![0.0; self.latents()]
     }
 
-    /// Further entries of the specification, which the builder of the likelihood reads: what is not a parameter.
+    /// Returns the further entries of the specification, for the builder of the likelihood: no parameters.
     fn entries(&self) -> Map<String, Value> {
         Map::new()
     }
@@ -200,19 +200,19 @@ impl General {
         &*self.density
     }
 
-    /// Present values.
+    /// Returns the present values.
     fn numbers(&self) -> Vec<&[f64]> {
         self.params.iter().map(Param::value).collect()
     }
 
-    /// log p of pairs of targets and rows.
+    /// Returns log p of pairs of targets and rows.
     fn log(&self, y: &[f64], f: MatRef<f64>) -> Vec<f64> {
         let mut out = vec![f64::NAN; y.len()];
         self.density.log_density(&self.numbers(), y, f, &mut out);
         out
     }
 
-    /// log E[p(y | f)] for several y; below `least` roughly.
+    /// Returns log E[p(y | f)] for several y; below `least` roughly.
     fn predicted(&self, y: &[f64], mean: &[f64], variance: &[f64], least: f64) -> Vec<f64> {
         let rows = |of: &[usize], f: &dyn Fn(usize, usize) -> f64| {
             let all: Vec<f64> = of.iter().map(|row| y[*row]).collect();
@@ -241,7 +241,7 @@ impl General {
         rows(&of, &f).chunks(w.len()).map(sum).collect()
     }
 
-    /// Mean and variance of y by those given f.
+    /// Returns the mean and variance of y by those given f.
     fn moments(&self, mean: &[f64], variance: &[f64]) -> (f64, f64) {
         let given = |f: &Mat<f64>| {
             let (mut m, mut v) = (vec![f64::NAN; f.nrows()], vec![f64::NAN; f.nrows()]);
@@ -279,12 +279,12 @@ impl General {
         (centre + totals[0], totals[1] - totals[0] * totals[0])
     }
 
-    /// The distribution of y; none where its density does not integrate to 1.
+    /// Returns the distribution of y; none where its density does not integrate to 1.
     fn known_law(&self, mean: &[f64], variance: &[f64]) -> Option<Law> {
         Some(self.law(mean, variance)).filter(|law| MASS.contains(&law.mass()))
     }
 
-    /// The distribution of y.
+    /// Returns the distribution of y.
     fn law(&self, mean: &[f64], variance: &[f64]) -> Law {
         let support = self.density.support();
         let (at, width) = match support {

@@ -56,16 +56,16 @@ pub struct Slopes<'a> {
 ///
 /// `parameters` are values in the order of [`Function::parameters`]. Methods may be called from several threads at once.
 pub trait Function: Send + Sync + std::fmt::Debug + 'static {
-    /// Name in options, model files and messages.
+    /// Returns the name in options, model files and messages.
     fn name(&self) -> &'static str;
 
-    /// Names of the parameters for D input columns, with starting values.
+    /// Returns the names of the parameters for D input columns, with starting values.
     fn parameters(&self, columns: usize) -> Vec<(String, Param)>;
 
-    /// m(xᵢ) into `out` (B×P), every row by itself.
+    /// Computes m(xᵢ) into `out` (B×P), every row by itself.
     fn values(&self, parameters: &[&[f64]], x: MatRef<f64>, out: MatMut<f64>);
 
-    /// Whether [`Function::pull_back`] gives slopes; else they are differences.
+    /// Returns whether [`Function::pull_back`] gives slopes; else they are differences.
     fn has_pull_back(&self) -> bool {
         false
     }
@@ -81,7 +81,8 @@ pub trait Function: Send + Sync + std::fmt::Debug + 'static {
         let _ = (parameters, x, weights, slopes);
     }
 
-    /// Further entries of the specification, which the builder of the mean function reads: what is not a parameter.
+    /// Returns the further entries of the specification, which the builder of the mean function
+    /// reads: what is not a parameter.
     fn entries(&self) -> Map<String, Value> {
         Map::new()
     }
@@ -144,7 +145,7 @@ impl General {
         out
     }
 
-    /// Slopes of Σ w∘m(X): in the parameters, and in the inputs.
+    /// Returns the slopes of Σ w∘m(X): in the parameters, and in the inputs.
     fn pulled(&self, x: MatRef<f64>, weights: MatRef<f64>) -> (Vec<f64>, Mat<f64>) {
         let mut parameters = vec![0.0; self.num_params()];
         let mut of_x = Mat::zeros(x.nrows(), x.ncols());
@@ -187,7 +188,7 @@ impl General {
         of_x
     }
 
-    /// Slopes in the inputs of Σ w∘m(X).
+    /// Returns slopes in the inputs of Σ w∘m(X).
     fn of_inputs(&self, x: MatRef<f64>, weights: MatRef<f64>) -> Mat<f64> {
         match self.function.has_pull_back() {
             true => self.pulled(x, weights).1,

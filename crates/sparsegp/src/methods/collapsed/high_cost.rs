@@ -37,7 +37,7 @@ pub struct HighCost {
 }
 
 impl HighCost {
-    /// At the model's parameters, on these rows.
+    /// Computes it at the model's parameters, on these rows.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a method that is not a collapsed bound, and for more rows than
@@ -71,17 +71,17 @@ impl HighCost {
         Ok(Self { model: model.clone(), posterior, x, phi, root, factors })
     }
 
-    /// vᵢ of every row, between 0 and 1: 1 where the inducing points explain all.
+    /// Returns vᵢ of every row, between 0 and 1: 1 where the inducing points explain all.
     pub fn factors(&self) -> &[f64] {
         &self.factors
     }
 
-    /// The posterior without the rows, whose means are the same.
+    /// Returns the posterior without the rows, whose means are the same.
     pub fn posterior(&self) -> &Posterior {
         &self.posterior
     }
 
-    /// Means and variances of the latent functions, B×L each.
+    /// Returns the means and variances of the latent functions, B×L each.
     ///
     /// # Errors
     /// As for [`Posterior::predict_f`].
@@ -108,7 +108,7 @@ impl HighCost {
     }
 }
 
-/// Φ at `x` (B×M), and `x` column-major.
+/// Returns Φ at `x` (B×M), and `x` column-major.
 fn features(model: &Model, posterior: &Posterior, x: MatRef<f64>) -> (Mat<f64>, Mat<f64>) {
     let x = x.to_owned();
     let mut phi = Mat::zeros(x.nrows(), posterior.points().nrows());

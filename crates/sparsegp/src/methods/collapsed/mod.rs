@@ -54,8 +54,8 @@ impl Method for Collapsed {
         model.gaussian().map(|_| ())
     }
 
-    /// ρ is what remains of the divergence and the expected density at the best v, in which each rᵢ stands
-    /// as −vᵢrᵢ/2σ²: so vᵢ = 2σ² ∂ρ/∂rᵢ (envelope).
+    /// Uses that ρ is what remains of the divergence and the expected density at the best v, in
+    /// which each rᵢ stands as −vᵢrᵢ/2σ²: so vᵢ = 2σ² ∂ρ/∂rᵢ (envelope).
     fn factors(&self, model: &Model, unexplained: &[f64]) -> Option<Vec<f64>> {
         let noise = model.noise();
         let rows = unexplained.len();

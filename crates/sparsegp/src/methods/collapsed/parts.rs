@@ -101,7 +101,7 @@ enum SentSlopes {
     Term(String, f64),
 }
 
-/// The rows of a description.
+/// Returns the rows of a description.
 pub(in crate::methods) fn described(
     description: &Description,
     rows: Fitting,
@@ -115,7 +115,7 @@ pub(in crate::methods) fn described(
     Ok(Box::new(GaussianRows { variance, b, c, rounding }))
 }
 
-/// Values of the latent functions at points Z.
+/// Returns the values of the latent functions at points Z.
 fn at<'a>(model: &'a Model, z: &'a Mat<f64>) -> AtPoints<'a> {
     AtPoints { kernel: model.kernel(), z: z.as_ref() }
 }
@@ -139,12 +139,12 @@ impl Prepared {
         Ok(Self { z, kuu, tape, basis })
     }
 
-    /// What a variance that should be 0 may come out as: 1e-8 of the mean prior variance.
+    /// Returns what a variance that should be 0 may come out as: 1e-8 of the mean prior variance.
     pub(super) fn rounding(&self) -> f64 {
         1e-8 * trace(&self.kuu) / self.kuu.nrows().max(1) as f64
     }
 
-    /// A job on all rows, at a q of this mean, M×P, and covariance.
+    /// Does a job on all rows, at a q of this mean, M×P, and covariance.
     pub(super) fn pass(
         &self,
         model: &Model,
@@ -162,7 +162,7 @@ impl Prepared {
         Ok(FromRows { sums, mean, of: processes.swap_remove(0) })
     }
 
-    /// The statistics of all rows, without a q.
+    /// Returns the statistics of all rows, without a q.
     pub(super) fn statistics(
         &self,
         model: &Model,
@@ -186,7 +186,7 @@ pub(super) struct Core {
     pub(super) explained: f64,
 }
 
-/// B = I + ΦΦᵀ/σ² and e, from ΦΦᵀ and Φy.
+/// Returns B = I + ΦΦᵀ/σ² and e, from ΦΦᵀ and Φy.
 pub(super) fn core(gram: MatRef<f64>, phi_y: MatRef<f64>, noise: f64) -> Result<Core> {
     let m = gram.nrows();
     let b = Mat::from_fn(m, m, |i, j| gram[(i, j)] / noise + if i == j { 1.0 } else { 0.0 });
@@ -272,7 +272,7 @@ pub(super) struct PullBack<'a> {
 }
 
 impl PullBack<'_> {
-    /// The gradient but for the noise, and Σ‖a‖².
+    /// Returns the gradient but for the noise, and Σ‖a‖².
     pub(super) fn run(self, prepared: Prepared) -> Result<(Vec<f64>, f64)> {
         let Self { model, engine, data, mean, covariance, local, gram_c } = self;
         let q = (mean.as_ref(), Spread::Shared(Some(covariance.as_ref())));
@@ -292,9 +292,9 @@ pub(super) struct FromRows {
 }
 
 impl FromRows {
-    /// The gradient but for the likelihood, of P target columns at q = N(m, S), its optimum: Φa = m and
-    /// 2SΦ diag(b) Φᵀ = −P(I − S) there, so that Ψ = Φ̄Φᵀ = m(Φa)ᵀ + 2SΦ diag(b) Φᵀ − 2Φ diag(c) Φᵀ needs
-    /// only the last term (`gram_c`).
+    /// Returns the gradient but for the likelihood, of P target columns at q = N(m, S), its
+    /// optimum: Φa = m and 2SΦ diag(b) Φᵀ = −P(I − S) there, so that Ψ = Φ̄Φᵀ = m(Φa)ᵀ + 2SΦ
+    /// diag(b) Φᵀ − 2Φ diag(c) Φᵀ needs only the last term (`gram_c`).
     pub(super) fn with_kuu(
         self,
         model: &Model,

@@ -38,7 +38,8 @@ pub struct PowerEp {
 pub const DEFAULT_ALPHA: f64 = 0.5;
 
 impl PowerEp {
-    /// The method `pep` with this α, as [`crate::methods::find`] gives it for `pep(alpha=…)`.
+    /// Returns the method `pep` with this α, as [`crate::methods::find`] gives it for
+    /// `pep(alpha=…)`.
     ///
     /// # Errors
     /// [`Error::Invalid`] unless 0 < α ≤ 1.
@@ -90,7 +91,7 @@ impl Rows {
         Ok(Self { noise, alpha, rounding })
     }
 
-    /// ρ of one row with its slopes in r and σ².
+    /// Returns ρ of one row with its slopes in r and σ².
     fn penalty(&self, r: f64) -> (f64, f64, f64) {
         let Self { noise, alpha, .. } = *self;
         let wide = noise + alpha * r;
@@ -175,7 +176,7 @@ pub(in crate::methods) const FIRST_ROWS: &str = "power rows without q";
 /// The same of the second pass.
 pub(in crate::methods) const SECOND_ROWS: &str = "power rows";
 
-/// The rows of the first pass of a description.
+/// Returns the rows of the first pass of a description.
 pub(in crate::methods) fn first(
     description: &Description,
     rows: Fitting,
@@ -183,7 +184,7 @@ pub(in crate::methods) fn first(
     Ok(Box::new(First(Rows::described(description, rows)?)))
 }
 
-/// The rows of the second pass of a description.
+/// Returns the rows of the second pass of a description.
 pub(in crate::methods) fn second(
     description: &Description,
     rows: Fitting,

@@ -11,9 +11,9 @@ use crate::linalg::{dot, product};
 use crate::methods::{Diagnostics, Evaluation, finite};
 use crate::model::Model;
 
-/// Upper bound on the log evidence with its gradient (Titsias 2014; Burt, Rasmussen & van der Wilk
-/// 2020, Lemma 3): −½{PN log 2π + P log|Q + σ²I| + tr (Y − m)ᵀ(Q + (σ² + t)I)⁻¹(Y − m)}, t = Σ rᵢ.
-/// O(NM²).
+/// Returns the upper bound on the log evidence with its gradient (Titsias 2014; Burt, Rasmussen &
+/// van der Wilk 2020, Lemma 3): −½{PN log 2π + P log|Q + σ²I| + tr (Y − m)ᵀ(Q + (σ² + t)I)⁻¹(Y −
+/// m)}, t = Σ rᵢ. O(NM²).
 ///
 /// With σ̃² = σ² + t and ẽ = B̃⁻¹Φ(y − m)/σ̃², a = (y − m − φᵀẽ)/σ̃²: the slope of the quadratic
 /// form in σ̃² is g = ½‖a‖², which is c, and the log-determinant has the slopes of the lower bounds.

@@ -72,7 +72,8 @@ impl Known {
         Ok(Self { method, all, order: series.order, objective, past })
     }
 
-    /// Of Gaussian factors of rows in the order of their places, with what is beside their densities.
+    /// Creates what is known of Gaussian factors of rows in the order of their places, with what is
+    /// beside their densities.
     fn of(
         method: Markov,
         all: Vec<Smoothed>,
@@ -86,19 +87,19 @@ impl Known {
     }
 }
 
-/// What weights add to the log densities of Gaussian factors.
+/// Returns what weights add to the log densities of Gaussian factors.
 fn beside_densities(all: &[Factors], noise: &RowNoise) -> f64 {
     let of =
         |own: &Factors| own.y.ncols() as f64 * noise.factors_where(|i| own.noise[i].is_finite()).0;
     all.iter().map(of).sum()
 }
 
-/// The first column, which may not lie side by side.
+/// Returns the first column, which may not lie side by side.
 fn places(x: MatRef<f64>) -> Vec<f64> {
     (0..x.nrows()).map(|i| x[(i, 0)]).collect()
 }
 
-/// Moments of functions side by side.
+/// Returns the moments of functions side by side.
 fn beside(all: Vec<markov::Moments>) -> Moments {
     let (rows, latents) =
         (all[0].0.nrows(), all.iter().map(|(mean, _)| mean.ncols()).sum::<usize>());
@@ -127,8 +128,9 @@ impl Conditional for Known {
         Ok((mean, all.into_iter().map(|own| own.1).collect()))
     }
 
-    /// Without its own factor, of which α = G⁻¹y and D of the diagonal of G⁻¹ are known, the variance v of a row becomes v/(sD), and
-    /// its mean falls by as much times α: Rasmussen & Williams 2006, Eq. 5.12, and the cavities of other likelihoods.
+    /// Leaves out every row's own factor. Without its own factor, of which α = G⁻¹y and D of the
+    /// diagonal of G⁻¹ are known, the variance v of a row becomes v/(sD), and its mean falls by as
+    /// much times α: Rasmussen & Williams 2006, Eq. 5.12, and the cavities of other likelihoods.
     fn left_out(&self) -> Result<Moments> {
         let one = |own: &Smoothed| {
             let mut own = own.at_rows()?;
@@ -170,7 +172,8 @@ impl Conditional for Known {
         self.past.as_ref()
     }
 
-    /// Under Gaussian noise the filter continues after the last row. The sites of other likelihoods are of all kept rows together.
+    /// Continues the filter after the last row under Gaussian noise. The sites of other likelihoods
+    /// are of all kept rows together.
     fn extended(&self, model: &Model, rows: &InMemory) -> Result<Option<Arc<dyn Conditional>>> {
         let (n, own) = (self.order.len(), model.likelihood.as_gaussian());
         let Some(own) = own.filter(|_| self.order.is_sorted()) else { return Ok(None) };
@@ -198,8 +201,9 @@ impl Conditional for Known {
         Ok(Some(Arc::new(Self::of(self.method, all, beside, series.order.len(), past))))
     }
 
-    /// Of other likelihoods the rows that leave have the sites that they have now, for good; those
-    /// of the others are found again, as they will be when a file is read.
+    /// Leaves out the first rows. Of other likelihoods the rows that leave have the sites that they
+    /// have now, for good; those of the others are found again, as they will be when a file is
+    /// read.
     fn without_first(&self, model: &Model, rows: &InMemory, most: usize) -> Result<Option<Left>> {
         if !self.order.is_sorted() {
             return Ok(None);

@@ -7,8 +7,9 @@ use crate::linalg::{Accum, Mat, gemm, par_for, product, scale_rows, solve_lower}
 use crate::model::Model;
 
 impl Tvgp {
-    /// As [`crate::methods::Step::promise`], after a look at inputs `x`: with δ = α − d and Δ = −2 ∂ℓ/∂v − λ₂ the gradients of the bound
-    /// are δ in m and −½ diag Δ in S, so that it is δᵀSδ + ½ Σᵢⱼ Δᵢ Sᵢⱼ² Δⱼ of every latent function, S = K − KTK.
+    /// Returns what [`crate::methods::Step::promise`] does, after a look at inputs `x`: with δ = α
+    /// − d and Δ = −2 ∂ℓ/∂v − λ₂ the gradients of the bound are δ in m and −½ diag Δ in S, so that
+    /// it is δᵀSδ + ½ Σᵢⱼ Δᵢ Sᵢⱼ² Δⱼ of every latent function, S = K − KTK.
     ///
     /// # Errors
     /// As for [`crate::methods::Method::evaluate`].

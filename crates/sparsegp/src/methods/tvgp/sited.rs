@@ -48,8 +48,8 @@ impl Sited {
         Ok(Self { w, factor, d, m, v })
     }
 
-    /// The diagonal of B⁻¹, 1 − wᵢ²vᵢ, which costs nothing; but where a site is so precise that w²v has lost the digits of
-    /// v = kᵢᵢ − …, it is that of the inverse.
+    /// Returns the diagonal of B⁻¹, 1 − wᵢ²vᵢ, which costs nothing; but where a site is so precise
+    /// that w²v has lost the digits of v = kᵢᵢ − …, it is that of the inverse.
     pub(super) fn rest(&self, k: &Mat<f64>) -> Vec<f64> {
         let precise = self.w.iter().enumerate().any(|(i, w)| w * w * k[(i, i)] > PRECISE);
         match precise {
@@ -68,7 +68,7 @@ impl Sited {
         0.5 * (trace + fit + self.factor.log_det())
     }
 
-    /// K̄ from ∂ℓ/∂m and ∂ℓ/∂v.
+    /// Returns K̄ from ∂ℓ/∂m and ∂ℓ/∂v.
     pub(super) fn adjoint(&self, k: &Mat<f64>, a: &[f64], b: &[f64]) -> Mat<f64> {
         let n = k.nrows();
         let par = par_for(n);

@@ -28,7 +28,8 @@ pub(crate) struct Guesses {
     pooled: Vec<f64>,
 }
 
-/// Constants under which targets are not surprising, of every latent function ([`crate::likelihoods::Likelihood::initialise`]).
+/// Returns constants under which targets are not surprising, of every latent function
+/// ([`crate::likelihoods::Likelihood::initialise`]).
 pub(crate) fn constants(model: &Model, data: &dyn Source) -> Result<Vec<f64>> {
     if let Some(rows) = data.sharded() {
         return constants(model, &rows.spread()?);
@@ -55,7 +56,7 @@ pub(crate) fn constants(model: &Model, data: &dyn Source) -> Result<Vec<f64>> {
     Ok(all.iter().flat_map(of).collect())
 }
 
-/// The likelihood with its parameters as they are, whatever its targets would say of them.
+/// Returns the likelihood with its parameters as they are, whatever its targets would say of them.
 fn as_it_is(model: &Model) -> Box<dyn Likelihood> {
     let mut own = model.likelihood.clone();
     own.params_mut().into_iter().for_each(|(_, param)| param.given = true);
@@ -63,8 +64,8 @@ fn as_it_is(model: &Model) -> Box<dyn Likelihood> {
 }
 
 impl Guesses {
-    /// What every target says of its latent value; of several that it depends on, what all targets say together. None
-    /// for a q that cannot be set by them.
+    /// Finds what every target says of its latent value; of several that it depends on, what all
+    /// targets say together. None for a q that cannot be set by them.
     ///
     /// # Errors
     /// Those of reading the rows.
@@ -80,7 +81,7 @@ impl Guesses {
         Ok(Some(Self { value, pooled: guessing.pooled }))
     }
 
-    /// The q that they make.
+    /// Returns the q that they make.
     ///
     /// # Errors
     /// As for [`crate::methods::Method::evaluate`].
@@ -138,7 +139,7 @@ impl Guesses {
     }
 }
 
-/// Sites of all rows.
+/// Returns the sites of all rows.
 fn of_rows(
     q: &Variational,
     rows: &AtGuesses<'_>,
@@ -229,7 +230,7 @@ impl Guessing {
     }
 }
 
-/// The sweep of a description.
+/// Returns the sweep of a description.
 pub(in crate::methods) fn described(
     description: &Description,
     rows: Fitting,
@@ -274,7 +275,7 @@ impl Pointwise for OwnAtGuesses {
     }
 }
 
-/// The rows of a description.
+/// Returns the rows of a description.
 pub(in crate::methods) fn rows_described(
     description: &Description,
     rows: Fitting,
@@ -348,13 +349,15 @@ const NEAR: f64 = 0.5;
 const MOVES: f64 = 1000.0;
 
 impl AtGuesses<'_> {
-    /// What is needed and given.
+    /// Returns what is needed and given.
     fn needs(&self) -> Plan<'static> {
         Plan { variances: false, c: None, ..Plan::by_rows(self.inner.sums()) }
     }
 
-    /// What inducing points leave unexplained, r, moves the best mean away from the guess: by r/2 where the link is exponential.
-    /// So many steps of Newton's, none longer than 1, come there; with several latent functions they might lead astray.
+    /// Returns the most moves towards the best mean. What inducing points leave unexplained, r,
+    /// moves the best mean away from the guess: by r/2 where the link is exponential. So many steps
+    /// of Newton's, none longer than 1, come there; with several latent functions they might lead
+    /// astray.
     fn most_moves(&self, r: MatRef<'_, f64>) -> usize {
         if self.inner.likelihood.latents() > 1 {
             return 0;
@@ -363,7 +366,7 @@ impl AtGuesses<'_> {
         largest.min(MOVES) as usize
     }
 
-    /// Slopes where f ~ N(guess, r).
+    /// Computes slopes where f ~ N(guess, r).
     fn slopes(
         &self,
         block: &Block<'_>,

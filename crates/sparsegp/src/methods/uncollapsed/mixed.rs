@@ -25,17 +25,17 @@ pub(super) struct MixedRows<'a> {
 }
 
 impl MixedRows<'_> {
-    /// Where ∂ℓ/∂W begins.
+    /// Returns where ∂ℓ/∂W begins.
     pub(super) fn by_mixing(&self) -> usize {
         self.inner.sums()
     }
 
-    /// Where the gradient of the mean function begins.
+    /// Returns where the gradient of the mean function begins.
     pub(super) fn by_mean(&self) -> usize {
         self.inner.sums() + self.mixing.len()
     }
 
-    /// What is needed and given.
+    /// Returns what is needed and given.
     fn needs(&self) -> Plan<'static> {
         let sums = self.by_mean() + self.mean.num_params();
         Plan { c: self.inner.needs().c, ..Plan::by_rows(sums) }
@@ -131,7 +131,7 @@ impl Pointwise for OwnMixed {
     }
 }
 
-/// The rows of a description.
+/// Returns the rows of a description.
 pub(in crate::methods) fn described(
     description: &Description,
     rows: Fitting,

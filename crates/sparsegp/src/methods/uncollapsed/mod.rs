@@ -57,7 +57,7 @@ impl std::fmt::Debug for Uncollapsed {
     }
 }
 
-/// The q of a model.
+/// Returns the q of a model.
 fn variational(model: &Model) -> Result<&Variational> {
     model.q.as_ref().ok_or_else(|| {
         Error::Invalid(format!("method `{}` needs a q to start from", model.method.name()))
@@ -80,12 +80,12 @@ impl Uncollapsed {
         Ok(Self { name: method.name(), bound, keeps, sampler: method.sampler() })
     }
 
-    /// What is to be known of its q.
+    /// Returns what is to be known of its q.
     pub fn q(&self) -> WithQ {
         WithQ { bound: self.bound, keeps: self.keeps }
     }
 
-    /// Whether q moves by natural-gradient steps where they are asked for.
+    /// Returns whether q moves by natural-gradient steps where they are asked for.
     pub fn steps_naturally(&self) -> bool {
         self.q().steps_naturally()
     }

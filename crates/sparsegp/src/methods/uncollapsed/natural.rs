@@ -29,8 +29,8 @@ impl Step {
         self.value += forms::of(q).centre(own, q, seen, each);
     }
 
-    /// The natural gradient of every latent function that moves, with its index, of M + M² numbers
-    /// ([`NaturalStep::gradient`]). Empty after a pass without statistics.
+    /// Returns the natural gradient of every latent function that moves, with its index, of M + M²
+    /// numbers ([`NaturalStep::gradient`]). Empty after a pass without statistics.
     pub fn natural_gradients(&mut self) -> Vec<(usize, Vec<f64>)> {
         let Self { processes, passed, natural, chosen, .. } = self;
         let mut all = Vec::new();
@@ -44,8 +44,8 @@ impl Step {
         all
     }
 
-    /// [`Step::natural`] for the latent functions of one turn ([`Bound::turns`]) only, each with
-    /// its size.
+    /// Does [`Step::natural`] for the latent functions of one turn ([`Bound::turns`]) only, each
+    /// with its size.
     ///
     /// # Errors
     /// As for [`Step::natural`].
@@ -80,7 +80,7 @@ impl Step {
         self.natural_each(model, &|_| rate)
     }
 
-    /// The same with a size for every latent function; sites take the first.
+    /// Does the same with a size for every latent function; sites take the first.
     ///
     /// # Errors
     /// As for [`Step::natural`].

@@ -16,7 +16,7 @@ use crate::model::{Diagnostics, Model, finite};
 use std::sync::PoisonError;
 
 impl Uncollapsed {
-    /// One pass over `data` at the model's parameters.
+    /// Makes one pass over `data` at the model's parameters.
     ///
     /// # Errors
     /// As for [`crate::methods::Method::evaluate`].
@@ -47,7 +47,8 @@ impl Uncollapsed {
         Ok(())
     }
 
-    /// The same in the memory of an earlier step. After an error the step holds nothing of use.
+    /// Does the same in the memory of an earlier step. After an error the step holds nothing of
+    /// use.
     ///
     /// # Errors
     /// As for [`crate::methods::Method::evaluate`].
@@ -62,7 +63,8 @@ impl Uncollapsed {
         self.pass(step, model, engine, [data, data], want)
     }
 
-    /// Whether r + s may be computed by V only, whose entries are too large for single precision.
+    /// Returns whether r + s may be computed by V only, whose entries are too large for single
+    /// precision.
     fn goes_through(&self, engine: &dyn Engine) -> bool {
         engine.precision() == Precision::Double && self.bound.equal_slopes()
     }
@@ -93,7 +95,7 @@ impl Uncollapsed {
         Ok(())
     }
 
-    /// One pass over rows, at the q of untied sites of others.
+    /// Makes one pass over rows, at the q of untied sites of others.
     fn pass(
         &self,
         step: &mut Step,
@@ -114,7 +116,7 @@ impl Uncollapsed {
         self.sum(step, model, engine, data, want)
     }
 
-    /// What comes before the rows.
+    /// Does what comes before the rows.
     pub(super) fn prepare_step(
         &self,
         step: &mut Step,
@@ -142,7 +144,7 @@ impl Uncollapsed {
         Ok(())
     }
 
-    /// The pass over the rows.
+    /// Makes the pass over the rows.
     pub(super) fn sum(
         &self,
         step: &mut Step,
@@ -224,7 +226,7 @@ impl Uncollapsed {
     }
 }
 
-/// The least mean of prior variances at the inducing points of a process.
+/// Returns the least mean of prior variances at the inducing points of a process.
 fn least(processes: &[Prepared]) -> f64 {
     let mean =
         |k: &Mat<f64>| (0..k.nrows()).map(|i| k[(i, i)]).sum::<f64>() / k.nrows().max(1) as f64;

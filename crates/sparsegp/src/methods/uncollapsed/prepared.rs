@@ -65,18 +65,18 @@ impl Default for Prepared {
     }
 }
 
-/// Values at points Z of the latent functions with one of the model's kernels.
+/// Returns the values at points Z of the latent functions with one of the model's kernels.
 pub(super) fn at<'a>(model: &'a Model, kernel: usize, z: &'a Mat<f64>) -> AtPoints<'a> {
     AtPoints { kernel: &*model.kernels[kernel], z: z.as_ref() }
 }
 
-/// Sums over rows as what q is made of sees them.
+/// Returns sums over rows as what q is made of sees them.
 pub(super) fn statistics(sums: &ProcessSums) -> Statistics<'_> {
     Statistics { phi_a: sums.phi_a.as_ref(), grams: &sums.grams }
 }
 
 impl Prepared {
-    /// Inducing points and Kuu.
+    /// Computes inducing points and Kuu.
     pub(super) fn covariances(&mut self, model: &Model, record: bool) -> Result<()> {
         model.read_inducing_set(self.set, &mut self.z)?;
         let m = self.z.nrows();
@@ -86,8 +86,8 @@ impl Prepared {
         Ok(())
     }
 
-    /// Adjoints of whitened mean and roots into `bars`. Where the rows have not given Ψ, adds to it what it is beyond
-    /// −2Φ diag(Σc) Φᵀ.
+    /// Computes adjoints of whitened mean and roots into `bars`. Where the rows have not given Ψ,
+    /// adds to it what it is beyond −2Φ diag(Σc) Φᵀ.
     pub(super) fn moments(&mut self, rows: &mut ProcessSums, mut psi: Option<MatMut<'_, f64>>) {
         let m = self.z.nrows();
         let par = par_for(m);
@@ -128,7 +128,8 @@ impl Prepared {
         }
     }
 
-    /// What the lower triangle of Ψ begins with where the rows have not given it: −2Φ diag(Σc) Φᵀ.
+    /// Computes what the lower triangle of Ψ begins with where the rows have not given it: −2Φ
+    /// diag(Σc) Φᵀ.
     pub(super) fn begin_psi(sums: &ProcessSums, psi: &mut Mat<f64>) {
         let m = psi.nrows();
         for j in 0..m {
@@ -148,13 +149,13 @@ impl Prepared {
         }
     }
 
-    /// Whether rows are few beside what M×M matrices cost: without these (the way of [`Want::Adjoints`]) it is
-    /// 2M²B operations more, and 3M³ fewer for every latent function.
+    /// Returns whether rows are few beside what M×M matrices cost: without these (the way of
+    /// [`Want::Adjoints`]) it is 2M²B operations more, and 3M³ fewer for every latent function.
     pub(super) fn few(&self, rows: usize) -> bool {
         3 * rows < 5 * self.z.nrows() * self.latents.len()
     }
 
-    /// Whether Ψ and the adjoints of roots should come from the rows.
+    /// Returns whether Ψ and the adjoints of roots should come from the rows.
     pub(super) fn by_rows(
         &self,
         form: &dyn forms::Form,
@@ -185,7 +186,7 @@ impl Prepared {
         }
     }
 
-    /// From K̄uu and what the rows gave to the gradients of kernel and inducing points.
+    /// Goes from K̄uu and what the rows gave to the gradients of kernel and inducing points.
     pub(super) fn finish(
         &mut self,
         model: &Model,
@@ -206,12 +207,12 @@ impl Prepared {
         add(&mut inducing[start..], by_points);
     }
 
-    /// Its inducing variables, with the covariances of the model's kernel.
+    /// Returns its inducing variables, with the covariances of the model's kernel.
     pub(super) fn inducing<'a>(&'a self, model: &'a Model) -> AtPoints<'a> {
         at(model, self.kernel, &self.z)
     }
 
-    /// As the engine wants it, by whitened moments.
+    /// Returns it as the engine wants it, by whitened moments.
     pub(super) fn whitened_process<'a>(&'a self, inducing: &'a dyn Inducing) -> Process<'a> {
         let spread = if self.through {
             Spread::Through(Through { weights: self.weights.as_ref(), forms: &self.forms })
@@ -221,8 +222,8 @@ impl Prepared {
         Process { inducing, basis: &self.basis, mean: self.parts.mean.as_ref(), spread }
     }
 
-    /// From Ψ to K̄uu, in the memory of both: that of the rows where they have given it (`true`), else begun by their
-    /// sums; `add` adds what else there is.
+    /// Goes from Ψ to K̄uu, in the memory of both: that of the rows where they have given it
+    /// (`true`), else begun by their sums; `add` adds what else there is.
     pub(super) fn with_psi(
         &mut self,
         sums: &mut ProcessSums,
@@ -241,14 +242,14 @@ impl Prepared {
         self.kuu_bar = self.basis.kuu_bar(psi);
     }
 
-    /// [`SiteWork::centre`] of these latent functions.
+    /// Does [`SiteWork::centre`] of these latent functions.
     pub(super) fn centre(&mut self, q: &mut Variational, tying: Tying, each: usize) -> f64 {
         let at = At { tying, latents: self.latents.clone(), factor: self.basis.factor() };
         self.sites.centre(q, &at, &mut self.parts, each)
     }
 }
 
-/// The processes of a model: one where all is shared, else one for each latent function.
+/// Prepares the processes of a model: one where all is shared, else one for each latent function.
 pub(super) fn prepare(
     model: &Model,
     record: bool,

@@ -4,10 +4,11 @@ use super::Step;
 use crate::linalg::{Accum, Mat, column, gemm, mirror_lower, par_for, product};
 
 impl Step {
-    /// The squared length of the natural gradient, ∇ᵀF⁻¹∇ in the metric of the Fisher information F: by how much the bound would rise in a
-    /// step of size 1 if it were linear. It does not depend on units or coordinates, and is 0 at an optimum of q. With
-    /// Φa and G of the rows, ‖Rᵀ(Φa − m)‖² + ½‖Rᵀ(I − 2G)R − I‖² of every latent function, since the gradients
-    /// are Φa − m and −½{(I − 2G) − S⁻¹}, and F is S⁻¹ and ½ S⁻¹ ⊗ S⁻¹. After a pass with statistics.
+    /// Returns the squared length of the natural gradient, ∇ᵀF⁻¹∇ in the metric of the Fisher
+    /// information F: by how much the bound would rise in a step of size 1 if it were linear. It
+    /// does not depend on units or coordinates, and is 0 at an optimum of q. With Φa and G of the
+    /// rows, ‖Rᵀ(Φa − m)‖² + ½‖Rᵀ(I − 2G)R − I‖² of every latent function, since the gradients are
+    /// Φa − m and −½{(I − 2G) − S⁻¹}, and F is S⁻¹ and ½ S⁻¹ ⊗ S⁻¹. After a pass with statistics.
     pub fn promise(&self) -> f64 {
         let pairs = self.processes.iter().zip(&self.passed.processes);
         let mut all = 0.0;
@@ -34,7 +35,7 @@ impl Step {
     }
 }
 
-/// ‖a‖².
+/// Returns ‖a‖².
 pub(in crate::methods) fn squares(a: &Mat<f64>) -> f64 {
     (0..a.ncols()).map(|j| column(a.as_ref(), j).iter().map(|v| v * v).sum::<f64>()).sum()
 }

@@ -40,40 +40,40 @@ pub(in crate::methods) mod sum {
 }
 
 impl LikelihoodRows<'_> {
-    /// Where the slopes of v begin.
+    /// Returns where the slopes of v begin.
     pub(in crate::methods) fn factors(&self) -> usize {
         sum::PARAMS + self.params
     }
 
-    /// Whether a latent function of a target has slopes.
+    /// Returns whether a latent function of a target has slopes.
     fn moves(&self, l: usize) -> bool {
         self.chosen.is_none_or(|chosen| chosen[l])
     }
 
-    /// Where the numbers of observed targets begin.
+    /// Returns where the numbers of observed targets begin.
     pub(in crate::methods) fn observed(&self) -> usize {
         self.factors() + self.v.len()
     }
 }
 
 impl<'a> LikelihoodRows<'a> {
-    /// Where the sums of ratios begin.
+    /// Returns where the sums of ratios begin.
     fn ratios_at(&self) -> usize {
         self.observed() + self.v.len()
     }
 
-    /// How many sums there are.
+    /// Returns how many sums there are.
     pub(in crate::methods) fn sums(&self) -> usize {
         self.ratios_at() + self.ratios.map_or(0, |_| 2 * self.params)
     }
 
-    /// What is needed and given.
+    /// Returns what is needed and given.
     pub(in crate::methods) fn needs(&self) -> Plan<'a> {
         let c = if self.bound.equal_slopes() { None } else { Some(Slope::Rows) };
         Plan { c, counts: self.chosen, ..Plan::by_rows(self.sums()) }
     }
 
-    /// What the likelihood's parameters become by these sums.
+    /// Returns what the likelihood's parameters become by these sums.
     pub(in crate::methods) fn updated(&self, sums: &[f64]) -> Vec<Option<f64>> {
         let Some(augmented) = self.ratios else { return Vec::new() };
         let (over, under) = sums[self.ratios_at()..].split_at(self.params);
@@ -82,7 +82,8 @@ impl<'a> LikelihoodRows<'a> {
 }
 
 impl LikelihoodRows<'_> {
-    /// The sums over some rows at means and variances (B×L) of which nothing is left unexplained, with ∂ℓ/∂μ and ∂ℓ/∂s.
+    /// Returns the sums over some rows at means and variances (B×L) of which nothing is left
+    /// unexplained, with ∂ℓ/∂μ and ∂ℓ/∂s.
     pub(in crate::methods) fn at(
         &self,
         rows: Rows<'_>,
@@ -105,7 +106,8 @@ impl LikelihoodRows<'_> {
 }
 
 impl LikelihoodRows<'_> {
-    /// The likelihood with all expectations of a column of targets computed together, where that costs less.
+    /// Returns the likelihood with all expectations of a column of targets computed together, where
+    /// that costs less.
     fn together(&self, block: &Block<'_>, p: usize) -> Option<Rowwise<'_>> {
         if !self.likelihood.in_blocks() {
             return None;
@@ -233,7 +235,7 @@ pub(in crate::methods) struct SentRows {
 }
 
 impl LikelihoodRows<'_> {
-    /// What another process needs to know.
+    /// Returns what another process needs to know.
     pub(in crate::methods) fn sent(&self) -> SentRows {
         SentRows {
             likelihood: self.likelihood.to_json().to_string(),
@@ -248,7 +250,7 @@ impl LikelihoodRows<'_> {
 }
 
 impl SentRows {
-    /// Number of latent functions, of all targets.
+    /// Returns the number of latent functions, of all targets.
     pub(in crate::methods) fn latents(&self) -> usize {
         self.v.len()
     }
@@ -262,7 +264,7 @@ pub(in crate::methods) struct OwnRows {
 }
 
 impl OwnRows {
-    /// From what was sent.
+    /// Creates the rows from what was sent.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for other rows, and for a likelihood that cannot be read.
@@ -274,7 +276,7 @@ impl OwnRows {
         Ok(Self { likelihood, bound: bounds::find(&sent.bound)?, sent })
     }
 
-    /// As they were.
+    /// Returns the rows as they were.
     pub(in crate::methods) fn rows(&self) -> LikelihoodRows<'_> {
         LikelihoodRows {
             likelihood: &*self.likelihood,
@@ -291,7 +293,7 @@ impl OwnRows {
         }
     }
 
-    /// The likelihood.
+    /// Returns the likelihood.
     pub(in crate::methods) fn likelihood(&self) -> &dyn Likelihood {
         &*self.likelihood
     }
@@ -306,7 +308,7 @@ impl Pointwise for OwnRows {
     }
 }
 
-/// The rows of a description.
+/// Returns the rows of a description.
 pub(in crate::methods) fn described(
     description: &Description,
     rows: Fitting,

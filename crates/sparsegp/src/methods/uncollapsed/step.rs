@@ -42,7 +42,7 @@ pub struct Step {
     pub(super) seen: Mutex<Seen>,
 }
 
-/// Whether a latent function is among the chosen ones of its target.
+/// Returns whether a latent function is among the chosen ones of its target.
 pub(super) fn moves(chosen: &Option<Vec<bool>>, latent: usize) -> bool {
     chosen.as_ref().is_none_or(|chosen| chosen[latent % chosen.len()])
 }
@@ -83,16 +83,17 @@ impl Step {
         ))
     }
 
-    /// By how much gradients through the latent functions that move are to be multiplied.
+    /// Returns by how much gradients through the latent functions that move are to be multiplied.
     fn share(&self) -> f64 {
         self.chosen.as_ref().map_or(1.0, |chosen| {
             chosen.len() as f64 / chosen.iter().filter(|c| **c).count() as f64
         })
     }
 
-    /// Gradient with respect to every constrained parameter, in the order of [`Model::params`], into
-    /// `out`; the step must have been made with [`Want::Gradients`] or [`Want::Adjoints`]. To be asked once. With
-    /// statistics and Ψ of the rows the part of a frozen q is left 0.
+    /// Writes the gradient with respect to every constrained parameter, in the order of
+    /// [`Model::params`], into `out`; the step must have been made with [`Want::Gradients`] or
+    /// [`Want::Adjoints`]. To be asked once. With statistics and Ψ of the rows the part of a frozen
+    /// q is left 0.
     ///
     /// [`Want::Gradients`]: crate::engine::Want::Gradients
     /// [`Want::Adjoints`]: crate::engine::Want::Adjoints
@@ -135,8 +136,9 @@ impl Step {
         }
     }
 
-    /// How far whitened sums of sites are from their fixed point, for sites: the slopes of the bound
-    /// with respect to γ₁ (M×l, of all latent functions) and Γ₂ (M×M each). Empty after a pass without statistics.
+    /// Returns how far whitened sums of sites are from their fixed point, for sites: the slopes of
+    /// the bound with respect to γ₁ (M×l, of all latent functions) and Γ₂ (M×M each). Empty after a
+    /// pass without statistics.
     pub fn site_slopes(&self) -> Vec<(Mat<f64>, Vec<Mat<f64>>)> {
         let pairs = self.processes.iter().zip(&self.passed.processes);
         pairs
@@ -156,8 +158,8 @@ impl Step {
             .collect()
     }
 
-    /// The slopes of the bound with respect to the whitened means of all latent functions, Φa − m
-    /// ([`NaturalStep`]), M numbers of each in turn. Empty after a pass without statistics.
+    /// Returns the slopes of the bound with respect to the whitened means of all latent functions,
+    /// Φa − m ([`NaturalStep`]), M numbers of each in turn. Empty after a pass without statistics.
     pub fn mean_slopes(&self) -> Vec<f64> {
         let pairs = self.processes.iter().zip(&self.passed.processes);
         pairs

@@ -14,7 +14,7 @@ const NO_SAY: f64 = 1e-3;
 
 /// Neighbours of rows, with whatever is known of them.
 pub(super) trait Planned: std::fmt::Debug + Send + Sync + 'static {
-    /// The neighbours.
+    /// Returns the neighbours.
     fn plan(&self) -> &Plan;
 }
 
@@ -41,7 +41,7 @@ impl<T> Clone for Held<T> {
 }
 
 impl<T: Planned> Held<T> {
-    /// Those for the kernel of an index, where they are so many and of these rows.
+    /// Returns those for the kernel of an index, where they are so many and of these rows.
     pub(super) fn of(
         engine: &dyn Engine,
         index: usize,
@@ -84,7 +84,7 @@ pub(super) fn hold<T: Planned>(
     Ok(changed)
 }
 
-/// A number that tells inputs apart.
+/// Returns a number that tells inputs apart.
 fn fingerprint(x: MatRef<f64>) -> u64 {
     let columns = (0..x.ncols()).flat_map(|j| column(x, j));
     // FNV-1a by words

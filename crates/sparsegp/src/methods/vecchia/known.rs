@@ -32,7 +32,7 @@ impl Seen {
         Self { rows, merged }
     }
 
-    /// A row for every place.
+    /// Returns a row for every place.
     pub(super) fn places(&self) -> Rows<'_> {
         self.merged.as_ref().map_or_else(|| view(&self.rows), |(_, merged)| merged.rows())
     }
@@ -96,7 +96,7 @@ impl Known {
     }
 }
 
-/// Means with the variances that all columns share.
+/// Returns means with the variances that all columns share.
 fn shared(mean: Mat<f64>, variance: &[f64]) -> Moments {
     let variance = Mat::from_fn(mean.nrows(), mean.ncols(), |i, _| variance[i]);
     (mean, variance)
@@ -113,7 +113,7 @@ impl Conditional for Known {
         Ok((joint.mean(), vec![joint.covariance()]))
     }
 
-    /// As their nearest others predict them.
+    /// Returns the rows as their nearest others predict them.
     fn left_out(&self) -> Result<Moments> {
         let rows = view(&self.seen.rows);
         let (mut mean, mut variance) = match &self.points {

@@ -45,7 +45,7 @@ impl Places {
         self.copies.as_ref().map_or(row, |own| own.of()[row] as usize)
     }
 
-    /// Sums at every place.
+    /// Returns the sums at every place.
     fn sums(&self, rows: &[f64]) -> Vec<f64> {
         let mut sums = vec![0.0; self.x.nrows()];
         rows.iter().enumerate().for_each(|(row, own)| sums[self.of(row)] += own);
@@ -91,13 +91,13 @@ impl<'a> Field<'a> {
         &self.priors[place_of(self.priors.len(), latent)]
     }
 
-    /// The function given its factors.
+    /// Returns the function given its factors.
     fn sited(&self, latent: usize, own: &sites::Factors) -> Result<Sited> {
         let (places, prior) = self.prior(latent);
         prior.sited(&places.sums(&own.first()), &places.sums(&own.second()))
     }
 
-    /// What its factors make of a function, at the rows.
+    /// Returns what its factors make of a function, at the rows.
     fn marginals_of(
         &self,
         latent: usize,
@@ -134,7 +134,7 @@ impl sites::Prior for Field<'_> {
     }
 }
 
-/// The neighbours of places for a kernel of a model with so many targets.
+/// Returns the neighbours of places for a kernel of a model with so many targets.
 fn coupled(
     method: &Vecchia,
     model: &Model,
@@ -146,7 +146,7 @@ fn coupled(
     Ok(Arc::new(Coupled::new(Arc::new(plan), model.latents(targets))?))
 }
 
-/// As [`crate::methods::Method::hold`].
+/// Does what [`crate::methods::Method::hold`] does.
 pub(super) fn hold(
     method: &Vecchia,
     model: &Model,
@@ -164,7 +164,8 @@ pub(super) fn hold(
     })
 }
 
-/// The bound at its best sites, with its slopes: as it cannot rise in these, they are those at fixed sites.
+/// Returns the bound at its best sites, with its slopes: as it cannot rise in these, they are those
+/// at fixed sites.
 pub(super) fn evaluate(
     method: &Vecchia,
     model: &Model,
@@ -223,7 +224,8 @@ impl Known {
     }
 }
 
-/// What the other sites say of the function at every row: the marginal without the row's own factor.
+/// Returns what the other sites say of the function at every row: the marginal without the row's
+/// own factor.
 fn left_out(field: &Field<'_>, factors: &[sites::Factors], all: &[Sited]) -> Result<Moments> {
     let (n, latents) = (field.mean.nrows(), field.mean.ncols());
     let (mut mean, mut variance) = (Mat::zeros(n, latents), Mat::zeros(n, latents));
@@ -238,7 +240,7 @@ fn left_out(field: &Field<'_>, factors: &[sites::Factors], all: &[Sited]) -> Res
     Ok((mean, variance))
 }
 
-/// Columns side by side.
+/// Returns columns side by side.
 fn beside<'a>(rows: usize, all: impl Iterator<Item = &'a Mat<f64>> + Clone) -> Mat<f64> {
     let mut out = Mat::zeros(rows, all.clone().map(Mat::ncols).sum());
     let mut first = 0;

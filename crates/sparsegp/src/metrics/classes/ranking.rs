@@ -28,7 +28,8 @@ impl Ranking {
         self.scores.extend_from_slice(&other.scores);
     }
 
-    /// The AUC of two classes; of more, the mean over classes that occur of one against the rest.
+    /// Returns the AUC of two classes; of more, the mean over classes that occur of one against the
+    /// rest.
     pub fn auc(&self) -> Option<f64> {
         if self.classes == 2 {
             return self.one_against_rest(1, 0);
@@ -38,9 +39,9 @@ impl Ranking {
         (!each.is_empty()).then(|| each.iter().sum::<f64>() / each.len() as f64)
     }
 
-    /// The AUC of score column `column` for class `class` against all others: Σ w⁺w⁻ over pairs of
-    /// which the positive one has the larger score, half of it for equal scores, over Σw⁺ Σw⁻. `None`
-    /// if either side has no weight.
+    /// Returns the AUC of score column `column` for class `class` against all others: Σ w⁺w⁻ over
+    /// pairs of which the positive one has the larger score, half of it for equal scores, over Σw⁺
+    /// Σw⁻. `None` if either side has no weight.
     fn one_against_rest(&self, class: usize, column: usize) -> Option<f64> {
         let width = if self.classes == 2 { 1 } else { self.classes };
         let score = |i: usize| self.scores[i * width + column];

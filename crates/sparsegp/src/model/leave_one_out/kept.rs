@@ -9,7 +9,7 @@ use crate::model::Model;
 use crate::model::posterior::Conditioned;
 use std::collections::HashMap;
 
-/// What tells rows apart: all their numbers.
+/// Returns what tells rows apart: all their numbers.
 fn key(rows: &Rows<'_>, i: usize) -> Vec<u64> {
     let x = (0..rows.x.ncols()).map(|q| rows.x[(i, q)]);
     let y = (0..rows.y.ncols()).map(|p| rows.y[(i, p)]);
@@ -18,7 +18,7 @@ fn key(rows: &Rows<'_>, i: usize) -> Vec<u64> {
     x.chain(y).chain([weight]).chain(rows.extra.get(i).copied()).map(f64::to_bits).collect()
 }
 
-/// Every row of `data` as the others predict it.
+/// Returns every row of `data` as the others predict it.
 ///
 /// # Errors
 /// [`Error::Invalid`] for a row that the posterior does not keep.

@@ -55,7 +55,7 @@ pub(crate) struct ClosedTrend<'a> {
 }
 
 impl Gaussian {
-    /// What it predicts with, as so many components of a mixture.
+    /// Returns what it predicts with, as so many components of a mixture.
     ///
     /// # Errors
     /// [`Error::Invalid`] where q is kept with an inverse by products.

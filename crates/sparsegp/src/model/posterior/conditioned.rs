@@ -26,7 +26,7 @@ pub struct ConditioningRows {
 }
 
 impl ConditioningRows {
-    /// Those of a model with Gaussian noise that count, and the noise of each.
+    /// Returns the rows of a model with Gaussian noise that count, and the noise of each.
     ///
     /// # Errors
     /// [`Error::Invalid`] for another likelihood, and for missing targets.
@@ -52,28 +52,30 @@ pub type Moments = (Mat<f64>, Mat<f64>);
 
 /// What predicts latent functions of mean 0 from rows.
 pub trait Conditional: std::fmt::Debug + Send + Sync {
-    /// Means and variances at places (B×D).
+    /// Returns the means and variances at places (B×D).
     ///
     /// # Errors
     /// What the method gives.
     fn moments(&self, x: MatRef<f64>) -> Result<Moments>;
 
-    /// Means (B×L) and the covariance (B×B) of every latent function; one where all have the same.
+    /// Returns means (B×L) and the covariance (B×B) of every latent function; one where all have
+    /// the same.
     ///
     /// # Errors
     /// What the method gives.
     fn joint(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)>;
 
-    /// Means and variances at every kept row, as the other rows predict it.
+    /// Returns the means and variances at every kept row, as the other rows predict it.
     ///
     /// # Errors
     /// What the method gives.
     fn left_out(&self) -> Result<Moments>;
 
-    /// The objective that these rows have.
+    /// Returns the objective that these rows have.
     fn objective(&self) -> f64;
 
-    /// Joint draws of the functions, B×L each; none where they are to come from [`Conditional::joint`].
+    /// Returns joint draws of the functions, B×L each; none where they are to come from
+    /// [`Conditional::joint`].
     ///
     /// # Errors
     /// What the method gives.
@@ -87,8 +89,8 @@ pub trait Conditional: std::fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Means and variances of the terms of a kernel that is a sum, in the order of [`Kernel::terms`]; none where they are
-    /// not known.
+    /// Returns the means and variances of the terms of a kernel that is a sum, in the order of
+    /// [`Kernel::terms`]; none where they are not known.
     ///
     /// # Errors
     /// What the method gives.
@@ -106,13 +108,14 @@ pub trait Conditional: std::fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// What rows say that have left; none where all are kept, and for methods that keep all.
+    /// Returns what rows say that have left; none where all are kept, and for methods that keep
+    /// all.
     fn past(&self) -> Option<&Past> {
         None
     }
 
-    /// What is known of these rows, of which the first are those that are kept, if that costs less
-    /// than conditioning again.
+    /// Returns what is known of these rows, of which the first are those that are kept, if that
+    /// costs less than conditioning again.
     ///
     /// # Errors
     /// What conditioning gives.
@@ -160,7 +163,7 @@ impl Conditioned {
         self.mean_at(x) + mean
     }
 
-    /// The mean function, B×L.
+    /// Returns the mean function, B×L.
     pub(in crate::model) fn mean_at(&self, x: MatRef<f64>) -> Mat<f64> {
         let mut all = Mat::zeros(x.nrows(), self.latents());
         self.mean.evaluate(x, all.as_mut());

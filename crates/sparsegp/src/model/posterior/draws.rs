@@ -38,7 +38,7 @@ pub(super) fn unfit(points: usize, latents: usize, draw: &Mat<f64>) -> Error {
 }
 
 impl Draws {
-    /// Of a model's inducing points, or of rows `x`.
+    /// Creates draws of a model's inducing points, or of rows `x`.
     ///
     /// # Errors
     /// [`Error::Invalid`] for no draws, [`Error::Shape`] for some that do not fit,
@@ -76,12 +76,12 @@ impl Draws {
         Ok(Self { gaussian: Gaussian::new(model, q_mu, processes), draws })
     }
 
-    /// Only the moments.
+    /// Returns only the moments.
     pub(super) fn into_gaussian(self) -> Gaussian {
         self.gaussian
     }
 
-    /// The mean function at rows, B×L.
+    /// Returns the mean function at rows, B×L.
     fn prior(&self, x: MatRef<f64>) -> Mat<f64> {
         let mut prior = Mat::zeros(x.nrows(), self.gaussian.latents());
         self.gaussian.mean.evaluate(x, prior.as_mut());
@@ -150,7 +150,7 @@ impl Law for Draws {
         Ok(self.gaussian.means(x))
     }
 
-    /// Each of a draw that is picked at random.
+    /// Draws each one from a draw that is picked at random.
     fn sample<'a>(
         &'a self,
         x: MatRef<'_, f64>,

@@ -70,7 +70,7 @@ impl Gaussian {
         }
     }
 
-    /// From a model whose q(u) is a parameter, of its last layer.
+    /// Creates the process from a model whose q(u) is a parameter, of its last layer.
     ///
     /// # Errors
     /// [`Error::Invalid`] if it has none, [`Error::NotPositiveDefinite`].
@@ -98,7 +98,8 @@ impl Gaussian {
         Ok(Self::new(model, q_mu, processes))
     }
 
-    /// The rows of exact inference, whose targets are m(X) + L q_mu; noises of rows differ by their weights or by known variances.
+    /// Returns the rows of exact inference, whose targets are m(X) + L q_mu; noises of rows differ
+    /// by their weights or by known variances.
     pub(super) fn rows(&self, weighted: bool) -> InMemory {
         let (x, factor) = self.points();
         let mut y = Mat::zeros(x.nrows(), self.q_mu.ncols());
@@ -113,23 +114,23 @@ impl Gaussian {
         InMemory { x: x.to_owned(), y, weights, extra }
     }
 
-    /// Number of latent functions, mixed ones where there is mixing.
+    /// Returns the number of latent functions, mixed ones where there is mixing.
     pub(super) fn latents(&self) -> usize {
         self.mixing.as_ref().map_or(self.q_mu.ncols(), |w| w.nrows())
     }
 
-    /// Number of input columns.
+    /// Returns the number of input columns.
     pub(super) fn inputs(&self) -> usize {
         self.processes[0].inputs()
     }
 
-    /// As [`Law::check`].
+    /// Does what [`Law::check`] does.
     pub(super) fn check(&self, x: MatRef<f64>) -> Result<()> {
         check_columns(x, self.inputs())?;
         self.processes.iter().try_for_each(|p| p.kernel.check(x))
     }
 
-    /// Only means, B×L.
+    /// Returns only means, B×L.
     pub(super) fn means(&self, x: MatRef<f64>) -> Mat<f64> {
         let mut mean = self.start(x);
         for p in &*self.processes {
@@ -139,12 +140,12 @@ impl Gaussian {
         self.mixed(x, mean)
     }
 
-    /// Means and variances, in double precision.
+    /// Returns the means and variances, in double precision.
     pub(super) fn marginals(&self, x: MatRef<f64>) -> Marginals {
         self.marginals_by(x, None)
     }
 
-    /// The same, with what the processes have in single precision where that is given.
+    /// Returns the same, with what the processes have in single precision where that is given.
     fn marginals_by(&self, x: MatRef<f64>, single: Option<&[Rounded]>) -> Marginals {
         let mut mean = self.start(x);
         let mut variance = Mat::zeros(x.nrows(), self.unmixed());
@@ -163,7 +164,8 @@ impl Gaussian {
         Marginals { mean: self.mixed(x, mean), variance: self.mixed_variances(variance) }
     }
 
-    /// Means and variances in the precision of its products, with what is not known of the mean function.
+    /// Returns the means and variances in the precision of its products, with what is not known of
+    /// the mean function.
     pub(super) fn widened(&self, x: MatRef<f64>) -> Marginals {
         let mut own = self.marginals_by(x, self.single.as_ref().map(|all| &all[..]));
         if let Some(trend) = &self.trend {
@@ -172,7 +174,7 @@ impl Gaussian {
         own
     }
 
-    /// The same with both parts of the variances, the mean function being certain.
+    /// Returns the same with both parts of the variances, the mean function being certain.
     ///
     /// # Errors
     /// As for [`Law::check`].
@@ -199,8 +201,8 @@ impl Gaussian {
         Ok(Split { mean, s, r })
     }
 
-    /// Without inducing points: diag G⁻¹ and G⁻¹(f − m) at the points, N×L each, where G is the
-    /// matrix whose factor is kept.
+    /// Returns, without inducing points, diag G⁻¹ and G⁻¹(f − m) at the points, N×L each, where G
+    /// is the matrix whose factor is kept.
     pub(in crate::model) fn at_points(&self) -> (Mat<f64>, Mat<f64>) {
         let n = self.q_mu.nrows();
         let (mut diagonal, mut alpha) =
@@ -220,7 +222,7 @@ impl Gaussian {
         (diagonal, alpha)
     }
 
-    /// Means and the covariances of the functions before they are mixed, B×B for each.
+    /// Returns the means and the covariances of the functions before they are mixed, B×B for each.
     fn unmixed_joint(&self, x: MatRef<f64>) -> (Mat<f64>, Vec<Mat<f64>>) {
         let n = x.nrows();
         let par = par_for(n);
@@ -259,13 +261,13 @@ impl Gaussian {
         (mean, all)
     }
 
-    /// Means and covariances.
+    /// Returns the means and covariances.
     pub(super) fn full(&self, x: MatRef<f64>) -> Joint {
         let (mean, own) = self.unmixed_joint(x);
         Joint { mean: self.mixed(x, mean), own, mixing: self.mixing.clone() }
     }
 
-    /// Joint draws, B×L each.
+    /// Makes joint draws, B×L each.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`].
@@ -280,13 +282,14 @@ impl Gaussian {
         Ok((0..samples).map(|_| self.mixed(x, around(mean.clone(), &roots, rng))).collect())
     }
 
-    /// Lower roots of the whitened covariances of q, M×M each: one that all share or one for each.
+    /// Returns the lower roots of the whitened covariances of q, M×M each: one that all share or
+    /// one for each.
     pub(super) fn roots(&self) -> Vec<MatRef<'_, f64>> {
         self.processes.iter().flat_map(|p| p.roots.iter().map(|r| r.as_ref())).collect()
     }
 
-    /// q(u) = N(L m, L R Rᵀ Lᵀ): means M×L and the covariance of every function; none for exact
-    /// inference.
+    /// Returns q(u) = N(L m, L R Rᵀ Lᵀ): means M×L and the covariance of every function; none for
+    /// exact inference.
     pub(super) fn q_u(&self) -> Option<(Mat<f64>, Vec<Mat<f64>>)> {
         let mut mean = Mat::zeros(self.q_mu.nrows(), self.unmixed());
         let mut covariances = Vec::new();
@@ -309,7 +312,8 @@ impl Gaussian {
         Some((mean, covariances))
     }
 
-    /// The whitened q of latent function `l`; none for exact inference and pseudo-observations.
+    /// Returns the whitened q of latent function `l`; none for exact inference and
+    /// pseudo-observations.
     pub(super) fn whitened(&self, l: usize) -> Option<Whitened<'_>> {
         let process = self.processes.iter().find(|p| p.latents.contains(&l))?;
         if process.pseudo.is_some() {
@@ -323,7 +327,7 @@ impl Gaussian {
         })
     }
 
-    /// The points of the first process, and L.
+    /// Returns the points of the first process, and L.
     pub(super) fn points(&self) -> (MatRef<'_, f64>, &Cholesky) {
         (self.processes[0].points.as_ref(), &self.processes[0].factor)
     }

@@ -44,7 +44,7 @@ impl Process {
         }
     }
 
-    /// −2 L⁻ᵀ(I − S)φ, a row for every row of `k`; S is that of the latent function `at`.
+    /// Returns −2 L⁻ᵀ(I − S)φ, a row for every row of `k`; S is that of the latent function `at`.
     fn variance_cotangent(&self, k: &Mat<f64>, at: usize) -> Mat<f64> {
         let mut phi = k.clone();
         self.project(phi.as_mut(), Par::Seq);
@@ -67,7 +67,7 @@ impl Process {
 }
 
 impl Gaussian {
-    /// Slopes of its means and variances.
+    /// Returns the slopes of its means and variances.
     pub(super) fn slopes(&self, x: MatRef<f64>) -> InputGradients {
         let own = x.to_owned();
         let x = own.as_ref();

@@ -36,7 +36,7 @@ struct Known {
 }
 
 impl Known {
-    /// Of the layer `at` of a model.
+    /// Prepares the layer `at` of a model.
     ///
     /// # Errors
     /// [`Error::Invalid`] for layers of other inducing variables than points;
@@ -66,7 +66,7 @@ impl Known {
         Ok(Self { groups, mean: several.then(|| layer.mean.clone()) })
     }
 
-    /// What the groups give, side by side, with the mean function where they have none.
+    /// Returns what the groups give, side by side, with the mean function where they have none.
     fn joined(&self, x: MatRef<f64>, mut parts: Vec<Mat<f64>>) -> Mat<f64> {
         let Some(mean) = &self.mean else { return parts.swap_remove(0) };
         let mut all = side_by_side(&parts);
@@ -76,7 +76,7 @@ impl Known {
         all
     }
 
-    /// Means and variances of all functions, B×P each.
+    /// Returns the means and variances of all functions, B×P each.
     fn marginals(&self, x: MatRef<f64>) -> Result<Marginals> {
         let (mut means, mut variances) = (Vec::new(), Vec::new());
         for group in &self.groups {
@@ -88,7 +88,7 @@ impl Known {
         Ok(Marginals { mean: self.joined(x, means), variance: side_by_side(&variances) })
     }
 
-    /// A joint draw of all functions, B×P.
+    /// Makes a joint draw of all functions, B×P.
     fn draw(&self, x: MatRef<f64>, rng: &mut dyn Rng) -> Result<Mat<f64>> {
         let mut one = |group: &Gaussian| {
             group.check(x)?;
@@ -108,7 +108,7 @@ fn side_by_side(parts: &[Mat<f64>]) -> Mat<f64> {
 }
 
 impl Hidden {
-    /// The hidden layers of a model before what is known of its last one.
+    /// Creates the hidden layers of a model before what is known of its last one.
     ///
     /// # Errors
     /// As for [`Known::new`].
@@ -128,8 +128,8 @@ impl Hidden {
         Ok(own)
     }
 
-    /// What layer `at` sees: what the one before gives, with the inputs beside it where it has
-    /// columns for them.
+    /// Returns what layer `at` sees: what the one before gives, with the inputs beside it where it
+    /// has columns for them.
     fn input(&self, at: usize, below: Mat<f64>, x: MatRef<f64>) -> Mat<f64> {
         let seeing = self.layers.get(at).map_or(&self.last, |layer| &layer.groups[0]);
         let columns = seeing.inputs();
@@ -174,7 +174,7 @@ impl Hidden {
         Ok(())
     }
 
-    /// A joint draw of the last layer's functions at the rows, B×L: every layer's functions
+    /// Makes a joint draw of the last layer's functions at the rows, B×L: every layer's functions
     /// jointly, at what the layer before it drew. O(B³) for every layer and output.
     fn draw(&self, x: MatRef<f64>, rng: &mut dyn Rng) -> Result<Mat<f64>> {
         let mut below = x.to_owned();
@@ -197,7 +197,7 @@ impl Law for Hidden {
         self.layers[0].groups[0].inputs()
     }
 
-    /// Layers look at rows themselves.
+    /// Accepts all rows: layers look at them themselves.
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         check_columns(x, self.inputs())
     }

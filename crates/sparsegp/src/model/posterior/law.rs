@@ -56,33 +56,33 @@ pub(super) type Work<'w, 'a> = &'w mut dyn FnMut(Option<&'a dyn Likelihood>, &Ma
 /// What is known of the latent functions. [`Law::joint`], [`Law::gradients`] and [`Law::hidden`]
 /// check rows themselves; those of all else have passed [`Law::check`].
 pub(super) trait Law: std::fmt::Debug + Send + Sync {
-    /// The Gaussian process of points inside: all there is, the moments of draws, or the last of several
-    /// layers; none where rows are kept instead.
+    /// Returns the Gaussian process of points inside: all there is, the moments of draws, or the
+    /// last of several layers; none where rows are kept instead.
     fn gaussian(&self) -> Option<&Gaussian> {
         None
     }
 
-    /// The rows that are kept, with what predicts from them.
+    /// Returns the rows that are kept, with what predicts from them.
     fn conditioned(&self) -> Option<&Conditioned> {
         None
     }
 
-    /// Inputs of the rows that it is of, where neither of these has them.
+    /// Returns the inputs of the rows that it is of, where neither of these has them.
     fn points(&self) -> Option<MatRef<'_, f64>> {
         None
     }
 
-    /// That Gaussian process where it is all there is.
+    /// Returns that Gaussian process where it is all there is.
     fn alone(&self) -> Option<&Gaussian> {
         None
     }
 
-    /// Number of input columns D.
+    /// Returns the number of input columns D.
     fn inputs(&self) -> usize {
         self.gaussian().map_or(0, Gaussian::inputs)
     }
 
-    /// Number of latent functions L, mixed ones where there is mixing.
+    /// Returns the number of latent functions L, mixed ones where there is mixing.
     fn latents(&self) -> usize {
         self.gaussian().map_or(0, Gaussian::latents)
     }
@@ -95,7 +95,7 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         self.gaussian().map_or(Ok(()), |own| own.check(x))
     }
 
-    /// How many components there are.
+    /// Returns how many components there are.
     fn count(&self) -> usize {
         1
     }
@@ -106,14 +106,14 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
     /// What layers or inputs with errors refuse.
     fn components<'a>(&'a self, x: MatRef<'_, f64>, work: Work<'_, 'a>) -> Result<()>;
 
-    /// Whether the targets of a row are together in a component: else they are independent of each
-    /// other.
+    /// Returns whether the targets of a row are together in a component: else they are independent
+    /// of each other.
     fn joins_targets(&self) -> bool {
         false
     }
 
-    /// Moments of the mixture where there is a closed form that is better than the average over
-    /// components.
+    /// Returns the moments of the mixture where there is a closed form that is better than the
+    /// average over components.
     ///
     /// # Errors
     /// As for [`Law::components`].
@@ -139,7 +139,7 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         Ok(pooled.moments)
     }
 
-    /// Moments of the mixture.
+    /// Returns the moments of the mixture.
     ///
     /// # Errors
     /// As for [`Law::components`].
@@ -150,7 +150,7 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         }
     }
 
-    /// Only its means, B×L.
+    /// Returns only its means, B×L.
     ///
     /// # Errors
     /// As for [`Law::components`].
@@ -158,7 +158,7 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         Ok(self.marginals(x)?.mean)
     }
 
-    /// Joint draws of the latent functions.
+    /// Draws the latent functions jointly.
     ///
     /// # Errors
     /// [`Error::NotPositiveDefinite`], and as for [`Law::components`].
@@ -174,7 +174,7 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         Error::Invalid(format!("{what} is not known of this posterior"))
     }
 
-    /// Means and full covariances.
+    /// Returns the means and full covariances.
     ///
     /// # Errors
     /// [`Error::Invalid`] where they are not known, else as for [`Law::check`].
@@ -182,7 +182,7 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         Err(self.refusal("a covariance of rows"))
     }
 
-    /// Slopes of the moments in the inputs.
+    /// Returns the slopes of the moments in the inputs.
     ///
     /// # Errors
     /// [`Error::Invalid`] where they are not known, else as for [`Law::check`].
@@ -190,7 +190,8 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         Err(self.refusal("a slope of predictions"))
     }
 
-    /// Moments of the terms of the latent functions, centred if so said; `names` are those of the inputs.
+    /// Returns the moments of the terms of the latent functions, centred if so said; `names` are
+    /// those of the inputs.
     ///
     /// # Errors
     /// [`Error::Invalid`] where they are not known, else as for [`Law::check`].
@@ -203,8 +204,8 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         Err(self.refusal("a prediction of terms"))
     }
 
-    /// What components predict with, where that is a closed formula; `likelihood` is that of all
-    /// which have no separate one.
+    /// Returns what components predict with, where that is a closed formula; `likelihood` is that
+    /// of all which have no separate one.
     ///
     /// # Errors
     /// [`Error::Invalid`] where it is none.
@@ -212,7 +213,7 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         Err(self.refusal("a closed formula of predictions"))
     }
 
-    /// What drawn functions are made of, for every process of the Gaussian inside.
+    /// Returns what drawn functions are made of, for every process of the Gaussian inside.
     ///
     /// # Errors
     /// [`Error::Invalid`] where there are none.
@@ -225,22 +226,23 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// Hyperparameters of every draw, where they were sampled too, or of every part of an average over them.
+    /// Returns the hyperparameters of every draw, where they were sampled too, or of every part of
+    /// an average over them.
     fn hyperparameters(&self) -> &[Vec<f64>] {
         &[]
     }
 
-    /// q of each of these, where the method keeps sites of all rows.
+    /// Returns q of each of these, where the method keeps sites of all rows.
     fn sites(&self) -> &[Variational] {
         &[]
     }
 
-    /// How many components have each of these.
+    /// Returns how many components have each of these.
     fn times(&self) -> Vec<usize> {
         Vec::new()
     }
 
-    /// Moments of what every hidden layer gives, B×P each.
+    /// Returns the moments of what every hidden layer gives, B×P each.
     ///
     /// # Errors
     /// As for [`Law::check`].
@@ -248,7 +250,7 @@ pub(super) trait Law: std::fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// What is known at inputs without errors, where this is of inputs with some.
+    /// Returns what is known at inputs without errors, where this is of inputs with some.
     fn without_errors(&self) -> Option<&Arc<dyn Law>> {
         None
     }
@@ -312,7 +314,7 @@ impl Pooled {
 }
 
 impl Joint {
-    /// The covariance of every latent function, B×B.
+    /// Returns the covariance of every latent function, B×B.
     pub(super) fn each(self) -> Vec<Mat<f64>> {
         match &self.mixing {
             Some(w) => super::mixing::mixed_matrices(w, &self.own, |w| w * w),
@@ -320,8 +322,8 @@ impl Joint {
         }
     }
 
-    /// The covariance of all latent functions at all rows, BL×BL: function l at row i has the index
-    /// l·B + i.
+    /// Returns the covariance of all latent functions at all rows, BL×BL: function l at row i has
+    /// the index l·B + i.
     pub(super) fn whole(&self) -> Mat<f64> {
         let (n, l) = (self.mean.nrows(), self.mean.ncols());
         let w = self.mixing.clone().unwrap_or_else(|| Mat::identity(l, l));

@@ -5,7 +5,7 @@ use super::gaussian::Gaussian;
 use crate::likelihoods::{Likelihood, mixing_shape};
 use crate::linalg::{Accum, Mat, MatRef, Par, gemm};
 
-/// W, where there is mixing.
+/// Returns W, where there is mixing.
 pub(super) fn matrix(likelihood: &dyn Likelihood) -> Option<Mat<f64>> {
     likelihood.mixing().map(|mixing| {
         let (outputs, latents) = mixing_shape(mixing);
@@ -13,7 +13,7 @@ pub(super) fn matrix(likelihood: &dyn Likelihood) -> Option<Mat<f64>> {
     })
 }
 
-/// Σ_q weight(W_pq) A_q for every p, of matrices of the same shape.
+/// Returns Σ_q weight(W_pq) A_q for every p, of matrices of the same shape.
 pub(super) fn mixed_matrices(
     w: &Mat<f64>,
     all: &[Mat<f64>],
@@ -30,12 +30,12 @@ pub(super) fn mixed_matrices(
 }
 
 impl Gaussian {
-    /// Number of latent functions that have their own q: those that are mixed, else L.
+    /// Returns the number of latent functions that have their own q: those that are mixed, else L.
     pub(super) fn unmixed(&self) -> usize {
         self.q_mu.ncols()
     }
 
-    /// What means of unmixed functions start from: the mean function, which is that of the
+    /// Returns what means of unmixed functions start from: the mean function, which is that of the
     /// mixtures.
     pub(super) fn start(&self, x: MatRef<f64>) -> Mat<f64> {
         let mut mean = Mat::zeros(x.nrows(), self.unmixed());
@@ -45,7 +45,7 @@ impl Gaussian {
         mean
     }
 
-    /// Values of the functions (B×L) from those of the unmixed ones.
+    /// Returns the values of the functions (B×L) from those of the unmixed ones.
     pub(super) fn mixed(&self, x: MatRef<f64>, g: Mat<f64>) -> Mat<f64> {
         let Some(w) = &self.mixing else { return g };
         let mut f = Mat::zeros(x.nrows(), self.latents());
@@ -54,7 +54,7 @@ impl Gaussian {
         f
     }
 
-    /// Variances, or slopes of them, likewise: Σ_q W_pq² v_q.
+    /// Returns variances, or slopes of them, likewise: Σ_q W_pq² v_q.
     pub(super) fn mixed_variances(&self, v: Mat<f64>) -> Mat<f64> {
         let Some(w) = &self.mixing else { return v };
         let squares = Mat::from_fn(w.nrows(), w.ncols(), |p, q| w[(p, q)] * w[(p, q)]);
@@ -63,7 +63,7 @@ impl Gaussian {
         mixed
     }
 
-    /// Σ_q weight(W_pq) A_q for every p; the matrices themselves where nothing is mixed.
+    /// Returns Σ_q weight(W_pq) A_q for every p; the matrices themselves where nothing is mixed.
     pub(super) fn mixed_slopes(
         &self,
         all: Vec<Mat<f64>>,

@@ -60,8 +60,8 @@ struct Moments {
 const ROUNDING: f64 = 1e-6;
 
 impl Moments {
-    /// None where the kernel has no expectations in closed form, the posterior is of another form,
-    /// or too much would be lost to rounding.
+    /// Creates the moments; none where the kernel has no expectations in closed form, the posterior
+    /// is of another form, or too much would be lost to rounding.
     fn of(base: &Gaussian) -> Option<Self> {
         let [process] = &base.processes[..] else { return None };
         let constant = ["zero", "constant"].contains(&base.mean.name());
@@ -113,7 +113,7 @@ impl Moments {
     }
 }
 
-/// So many standard normal numbers in so many dimensions, spread evenly.
+/// Returns so many standard normal numbers in so many dimensions, spread evenly.
 fn nodes(dimensions: usize) -> Mat<f64> {
     // the additive recurrence of the plastic number's relatives fills every cube evenly (Roberts 2018)
     let mut root = 2.0_f64;
@@ -147,14 +147,14 @@ fn nodes(dimensions: usize) -> Mat<f64> {
     all
 }
 
-/// Rows of which no input has an error.
+/// Returns the rows of which no input has an error.
 fn known(variance: &Mat<f64>) -> Vec<usize> {
     let exact = |i: &usize| (0..variance.ncols()).all(|q| variance[(*i, q)] == 0.0);
     (0..variance.nrows()).filter(exact).collect()
 }
 
 impl Noisy {
-    /// `of` names the inputs whose deviations follow the inputs of a row.
+    /// Creates the law; `of` names the inputs whose deviations follow the inputs of a row.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an input that is not there, and for several components.
@@ -182,7 +182,7 @@ impl Noisy {
         Ok(Self { whole, base, of, nodes, moments })
     }
 
-    /// Measured inputs (B×D) and variances of their errors (B×D).
+    /// Returns the measured inputs (B×D) and variances of their errors (B×D).
     fn split(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Mat<f64>)> {
         let (n, d) = (x.nrows(), self.base.inputs());
         let measured = x.subcols(0, d).to_owned();
@@ -201,13 +201,13 @@ impl Noisy {
         Ok((measured, variance))
     }
 
-    /// What is known at inputs without errors.
+    /// Returns what is known at inputs without errors.
     fn known(&self, x: MatRef<f64>) -> Result<Marginals> {
         self.base.check(x)?;
         self.base.marginals(x)
     }
 
-    /// The measured inputs with a deviation each.
+    /// Returns the measured inputs with a deviation each.
     fn moved(&self, measured: &Mat<f64>, x: MatRef<f64>, by: impl Fn(usize) -> f64) -> Mat<f64> {
         let mut own = measured.clone();
         for (at, q) in self.of.iter().enumerate() {
@@ -218,7 +218,7 @@ impl Noisy {
         own
     }
 
-    /// Inputs that are drawn, independently of each other.
+    /// Draws inputs, independently of each other.
     fn drawn(&self, x: MatRef<f64>, rng: &mut dyn Rng) -> Result<Mat<f64>> {
         let (mut own, _) = self.split(x)?;
         for (at, q) in self.of.iter().enumerate() {
@@ -240,7 +240,7 @@ impl Law for Noisy {
         self.base.inputs() + self.of.len()
     }
 
-    /// Kernels look at rows without the deviations.
+    /// Lets kernels look at rows without the deviations.
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         check_columns(x, self.inputs())
     }
@@ -267,7 +267,8 @@ impl Law for Noisy {
         Ok(())
     }
 
-    /// Where no row has an error, and where the kernel has expectations in closed form.
+    /// Returns the moments where no row has an error, and where the kernel has expectations in
+    /// closed form.
     fn exact(&self, x: MatRef<f64>) -> Result<Option<Marginals>> {
         let (measured, variance) = self.split(x)?;
         let known = known(&variance);

@@ -107,7 +107,7 @@ impl<'y> Densities<'y> {
         }
     }
 
-    /// The averages; those of missing targets are NaN.
+    /// Returns the averages; those of missing targets are NaN.
     fn finish(self) -> Mat<f64> {
         let count = self.count.ln();
         let missing = |i: usize, p: usize| !self.together && self.y[(i, p)].is_nan();
@@ -147,8 +147,8 @@ impl<'y> Shares<'y> {
         self.up_to[of.at] += at;
     }
 
-    /// The averages. Integrals and means may be beyond 0 and 1 by their rounding, and out of order;
-    /// NaN stays.
+    /// Returns the averages. Integrals and means may be beyond 0 and 1 by their rounding, and out
+    /// of order; NaN stays.
     fn finish(mut self, count: usize) -> (Mat<f64>, Mat<f64>) {
         let share = 1.0 / count as f64;
         for p in 0..self.below.ncols() {
@@ -163,7 +163,7 @@ impl<'y> Shares<'y> {
 }
 
 impl Posterior {
-    /// What the likelihood needs to know of row i.
+    /// Returns what the likelihood needs to know of row i.
     pub(super) fn extra(&self, extra: &[f64], i: usize) -> f64 {
         let default = self.likelihood.extra().and_then(|e| e.default).unwrap_or(1.0);
         extra.get(i).copied().unwrap_or(default)
@@ -205,8 +205,8 @@ impl Posterior {
         }
     }
 
-    /// Means and variances of observations, B×P each. `extra` holds what the likelihood needs to
-    /// know of every row (exposure, trials, known noise variance); empty for its default.
+    /// Returns the means and variances of observations, B×P each. `extra` holds what the likelihood
+    /// needs to know of every row (exposure, trials, known noise variance); empty for its default.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns or of numbers in `extra` differs;
@@ -240,7 +240,7 @@ impl Posterior {
         Ok(true)
     }
 
-    /// Probabilities of the classes, B×C, for one target column of classes.
+    /// Returns the probabilities of the classes, B×C, for one target column of classes.
     ///
     /// # Errors
     /// [`Error::Invalid`] if targets are not classes, [`Error::Shape`] if the number of columns
@@ -264,8 +264,8 @@ impl Posterior {
         Ok(all)
     }
 
-    /// log p(yᵢ | data) of every row, summed over the target columns that are not missing (which
-    /// are independent but for deep models, whose targets share the paths). `extra` as for
+    /// Returns log p(yᵢ | data) of every row, summed over the target columns that are not missing
+    /// (which are independent but for deep models, whose targets share the paths). `extra` as for
     /// [`Posterior::predict_y`].
     ///
     /// # Errors
@@ -290,9 +290,9 @@ impl Posterior {
         Ok((0..x.nrows()).map(of).collect())
     }
 
-    /// Everything that scores of targets B×P are made of, by one pass over the laws that the
-    /// predictions are a mixture of: what [`Posterior::predict_y`], [`Posterior::predict_cdf`] and,
-    /// target by target, [`Posterior::predict_log_density`] give.
+    /// Computes everything that scores of targets B×P are made of, by one pass over the laws that
+    /// the predictions are a mixture of: what [`Posterior::predict_y`], [`Posterior::predict_cdf`]
+    /// and, target by target, [`Posterior::predict_log_density`] give.
     ///
     /// # Errors
     /// As for these.
@@ -316,8 +316,8 @@ impl Posterior {
         Ok(Judgement { mean, variance, log_density: densities.finish(), below, up_to })
     }
 
-    /// P(Y < y) and P(Y ≤ y) of observations at targets B×P, B×P each: the same but for whole
-    /// numbers; NaN where the target is. `extra` as for [`Posterior::predict_y`].
+    /// Returns P(Y < y) and P(Y ≤ y) of observations at targets B×P, B×P each: the same but for
+    /// whole numbers; NaN where the target is. `extra` as for [`Posterior::predict_y`].
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes do not fit.

@@ -22,8 +22,8 @@ pub(super) struct Operands<'a, T: Real> {
 }
 
 impl<T: Real> Operands<'_, T> {
-    /// Variances of latent functions (into `out`, B×l) at rows with these prior variances and covariances with the points; none
-    /// below this part of the prior.
+    /// Computes the variances of latent functions (into `out`, B×l) at rows with these prior
+    /// variances and covariances with the points; none below this part of the prior.
     pub(super) fn variances(
         &self,
         prior: &[f64],
@@ -63,7 +63,7 @@ impl<T: Real> Operands<'_, T> {
         }
     }
 
-    /// φ of rows, B×M.
+    /// Returns φ of rows, B×M.
     fn features(&self, k: MatRef<'_, T>) -> Mat<T> {
         let mut phi = Mat::new();
         sized(&mut phi, k.nrows(), k.ncols());
@@ -76,7 +76,7 @@ impl<T: Real> Operands<'_, T> {
         phi
     }
 
-    /// ‖φ‖² − ‖Rᵀφ‖², or ‖φ‖² − φᵀEφ, of features φ, into zeros.
+    /// Adds ‖φ‖² − ‖Rᵀφ‖², or ‖φ‖² − φᵀEφ, of features φ, into zeros.
     fn add_explained(&self, at: usize, phi: MatRef<'_, T>, out: &mut [f64]) {
         let mut image = Mat::new();
         if let Some(e) = self.residual {
@@ -118,7 +118,7 @@ pub(super) struct Rounded {
     part: f64,
 }
 
-/// A matrix in single precision.
+/// Returns a matrix in single precision.
 fn rounded(a: MatRef<'_, f64>) -> Mat<f32> {
     let mut own = Mat::new();
     f32::rounded(a, &mut own);
@@ -126,7 +126,7 @@ fn rounded(a: MatRef<'_, f64>) -> Mat<f32> {
 }
 
 impl Rounded {
-    /// Of a process with inducing points: what its variances take at rows such as these.
+    /// Prepares what the variances of a process with inducing points take at rows such as these.
     pub(super) fn of(process: &Process, rows: MatRef<'_, f64>) -> Self {
         let own = process.operands();
         let mut prior = vec![0.0; rows.nrows()];
@@ -151,8 +151,8 @@ impl Rounded {
         Some(self.usual).filter(|usual| !HELD.contains(usual))
     }
 
-    /// Variances of latent functions, as [`Operands::variances`] has them; of rows whose prior variance is far from the usual one
-    /// in double precision.
+    /// Computes the variances of latent functions, as [`Operands::variances`] has them; of rows
+    /// whose prior variance is far from the usual one in double precision.
     pub(super) fn variances(
         &self,
         process: &Process,

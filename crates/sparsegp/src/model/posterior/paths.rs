@@ -57,7 +57,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 impl Paths {
-    /// Of rows x, N×1.
+    /// Creates the paths of rows x, N×1.
     ///
     /// # Errors
     /// [`Error::Invalid`] for no draws and for a kernel that is not a Markov process, [`Error::Shape`] for draws that do not fit.
@@ -89,20 +89,20 @@ impl Paths {
         &**of_latent(&self.spaces, l)
     }
 
-    /// The state of a draw at a row, which counts in rising order.
+    /// Returns the state of a draw at a row, which counts in rising order.
     fn state(&self, draw: usize, l: usize, row: usize) -> &[f64] {
         let n = self.space(l).size();
         &column(self.draws[draw].as_ref(), l)[self.order[row] * n..][..n]
     }
 
-    /// The mean function, B×L.
+    /// Returns the mean function, B×L.
     fn prior(&self, x: MatRef<f64>) -> Mat<f64> {
         let mut prior = Mat::zeros(x.nrows(), self.latents);
         self.mean.evaluate(x, prior.as_mut());
         prior
     }
 
-    /// Of every kernel.
+    /// Returns the weights of every kernel.
     fn weights(&self, places: &Places) -> Result<Vec<Vec<Weights>>> {
         self.spaces.iter().map(|own| markov::weights(&**own, &self.t, &places.t)).collect()
     }
@@ -118,7 +118,7 @@ impl Paths {
         }
     }
 
-    /// What is left at every draw, B×L.
+    /// Returns what is left at every draw, B×L.
     fn left(&self, places: &Places, all: &[Vec<Weights>]) -> Mat<f64> {
         let mut left = Mat::zeros(places.t.len(), self.latents);
         for l in 0..self.latents {
@@ -157,7 +157,8 @@ impl Paths {
         }
     }
 
-    /// The covariance of a function over places given any states, B×B: places between the same rows depend on each other.
+    /// Returns the covariance of a function over places given any states, B×B: places between the
+    /// same rows depend on each other.
     fn left_joint(&self, l: usize, places: &Places) -> Result<Mat<f64>> {
         let (n, space) = (self.space(l).size(), self.space(l));
         let links = markov::links(space, &self.t, &places.t)?;
@@ -247,7 +248,7 @@ impl Law for Paths {
         Ok(mean)
     }
 
-    /// Each of a draw that is picked at random.
+    /// Draws each one from a draw that is picked at random.
     fn sample<'a>(
         &'a self,
         x: MatRef<'_, f64>,

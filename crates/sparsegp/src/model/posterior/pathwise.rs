@@ -121,7 +121,7 @@ impl Waves {
         Ok(Self { frequencies, cos, sin, slopes })
     }
 
-    /// Values at `x` (B×D), B×l.
+    /// Returns the values at `x` (B×D), B×l.
     fn evaluate(&self, x: MatRef<f64>) -> Mat<f64> {
         let (n, count, l) = (x.nrows(), self.frequencies.nrows(), self.cos.ncols());
         let (mut cos, mut sin) = (Mat::zeros(ROWS.min(n), count), Mat::zeros(ROWS.min(n), count));
@@ -163,7 +163,7 @@ impl Waves {
 }
 
 impl Process {
-    /// What k(x, points) is multiplied with: M×l, given a draw of the prior at the points.
+    /// Returns what k(x, points) is multiplied with: M×l, given a draw of the prior at the points.
     fn update(
         &self,
         prior: Mat<f64>,
@@ -263,7 +263,7 @@ impl Gaussian {
 }
 
 impl Bundle {
-    /// Values of the functions at `x`, B×L each, to their places in `all`.
+    /// Writes the values of the functions at `x`, B×L each, to their places in `all`.
     fn evaluate(&self, x: MatRef<f64>, all: &mut [Mat<f64>]) {
         let (law, n) = (&self.of, x.nrows());
         let mut values = vec![law.start(x); self.places.len()];
@@ -296,7 +296,8 @@ impl Bundle {
         }
     }
 
-    /// Slopes of function `s` of these in the inputs at `x`: B×D of every latent function.
+    /// Returns the slopes of function `s` of these in the inputs at `x`: B×D of every latent
+    /// function.
     fn gradients(&self, x: MatRef<f64>, s: usize) -> Vec<Mat<f64>> {
         let mut slopes = Vec::new();
         for (p, part) in self.of.processes.iter().zip(&self.parts) {
@@ -340,17 +341,17 @@ impl Posterior {
 }
 
 impl Functions {
-    /// Number of functions (of all latent functions at once).
+    /// Returns the number of functions (of all latent functions at once).
     pub fn len(&self) -> usize {
         self.samples
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.samples == 0
     }
 
-    /// The posterior that they are of.
+    /// Returns the posterior that they are of.
     pub fn posterior(&self) -> &Posterior {
         &self.posterior
     }
@@ -363,7 +364,7 @@ impl Functions {
         own.unwrap_or(&*self.posterior.likelihood)
     }
 
-    /// Values of the latent functions at `x`, B×L for every sample.
+    /// Returns the values of the latent functions at `x`, B×L for every sample.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of columns differs.

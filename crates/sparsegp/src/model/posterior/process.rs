@@ -45,7 +45,7 @@ pub(super) struct Pseudo {
 /// Variances are lower by so much of the prior's.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
-/// Gᵀ, for G of [`Process`], from L⁻¹ and a root.
+/// Returns Gᵀ, for G of [`Process`], from L⁻¹ and a root.
 fn explained(inverse: &Mat<f64>, root: &Mat<f64>) -> Option<Mat<f64>> {
     let m = root.nrows();
     if root.ncols() != m {
@@ -65,7 +65,7 @@ fn explained(inverse: &Mat<f64>, root: &Mat<f64>) -> Option<Mat<f64>> {
 }
 
 impl Process {
-    /// `mean` is the whitened mean of its latent functions.
+    /// Creates the process; `mean` is the whitened mean of its latent functions.
     pub(super) fn new(
         latents: Range<usize>,
         kernel: Box<dyn Kernel>,
@@ -86,7 +86,7 @@ impl Process {
         Self { latents, kernel, points, factor, roots, weights, explained, pseudo: None }
     }
 
-    /// Of L-SVGP or R-SVGP.
+    /// Creates the process of L-SVGP or R-SVGP.
     pub(super) fn of_pseudo(
         kernel: Box<dyn Kernel>,
         points: Mat<f64>,
@@ -107,23 +107,23 @@ impl Process {
         Self { latents, kernel, points, factor, roots, weights, explained, pseudo }
     }
 
-    /// The inducing variables, with the covariances of the kernel.
+    /// Returns the inducing variables, with the covariances of the kernel.
     fn inducing(&self) -> AtPoints<'_> {
         AtPoints { kernel: &*self.kernel, z: self.points.as_ref() }
     }
 
-    /// Number of input columns.
+    /// Returns the number of input columns.
     pub(super) fn inputs(&self) -> usize {
         self.inducing().inputs()
     }
 
-    /// L and E of R-SVGP.
+    /// Returns L and E of R-SVGP.
     pub(super) fn products(&self) -> Option<(MatRef<'_, f64>, MatRef<'_, f64>)> {
         let products = self.pseudo.as_ref().and_then(|pseudo| pseudo.products.as_ref());
         products.map(|(l, e)| (l.as_ref(), e.as_ref()))
     }
 
-    /// Features φ (B×M) in the place of covariances k(x, P).
+    /// Puts features φ (B×M) in the place of covariances k(x, P).
     pub(super) fn project(&self, mut k: MatMut<f64>, par: Par) {
         match self.products() {
             Some((l, _)) => multiply_lower(k, l, false),
@@ -131,7 +131,7 @@ impl Process {
         }
     }
 
-    /// Features φ of rows, B×M.
+    /// Returns features φ of rows, B×M.
     pub(super) fn features(&self, x: MatRef<f64>) -> Mat<f64> {
         let mut k = self.covariances(x);
         self.project(k.as_mut(), Par::Seq);
@@ -146,8 +146,8 @@ impl Process {
         covariances(&*self.kernel, x, Some(self.points.as_ref()))
     }
 
-    /// Moments of u = f(Z) − m(Z) where q is kept as pseudo-observations: Kuu a, and Kuu − Kuu K̃⁻¹
-    /// Kuu or what R-SVGP has for it.
+    /// Returns the moments of u = f(Z) − m(Z) where q is kept as pseudo-observations: Kuu a, and
+    /// Kuu − Kuu K̃⁻¹ Kuu or what R-SVGP has for it.
     pub(super) fn pseudo_q(&self, pseudo: &Pseudo) -> (Mat<f64>, Mat<f64>) {
         let m = self.points.nrows();
         let mut k = covariances(&*self.kernel, self.points.as_ref(), None);
@@ -157,7 +157,8 @@ impl Process {
         (mean, covariance)
     }
 
-    /// K − ΦΦᵀ, and ΦEΦᵀ more for R-SVGP, from covariances with the points (B×M) and K (B×B).
+    /// Returns K − ΦΦᵀ, and ΦEΦᵀ more for R-SVGP, from covariances with the points (B×M) and K
+    /// (B×B).
     pub(super) fn conditional(&self, mut phi: Mat<f64>, mut prior: Mat<f64>) -> Mat<f64> {
         let par = par_for(prior.nrows());
         self.project(phi.as_mut(), Par::Seq);
@@ -170,7 +171,7 @@ impl Process {
         prior
     }
 
-    /// What rows are multiplied by for their variances.
+    /// Returns what rows are multiplied by for their variances.
     pub(super) fn operands(&self) -> Operands<'_, f64> {
         let (lower, residual) = match self.products() {
             Some((l, e)) => (l, Some(e)),
@@ -179,8 +180,9 @@ impl Process {
         Operands { lower, residual, roots: &self.roots, explained: &self.explained }
     }
 
-    /// Variances of its latent functions, or of a term of them, (into `out`, B×l) at rows with these
-    /// prior variances and covariances with the points; none below its rounding ([`part`]).
+    /// Computes the variances of its latent functions, or of a term of them, (into `out`, B×l) at
+    /// rows with these prior variances and covariances with the points; none below its rounding
+    /// ([`part`]).
     pub(super) fn variances(&self, prior: &[f64], k: &Mat<f64>, out: MatMut<f64>) {
         self.operands().variances(prior, k.as_ref(), part(self.points.nrows()), out);
     }

@@ -31,7 +31,7 @@ struct Kept<'a> {
     mixture: Vec<(&'a dyn Likelihood, Marginals)>,
 }
 
-/// The numbers at every row and column, found on all threads.
+/// Returns the numbers at every row and column, found on all threads.
 fn found(rows: usize, columns: usize, at: impl Fn(usize, usize) -> f64 + Sync) -> Mat<f64> {
     let mut all = Mat::zeros(rows, columns);
     for p in 0..columns {
@@ -42,7 +42,7 @@ fn found(rows: usize, columns: usize, at: impl Fn(usize, usize) -> f64 + Sync) -
 }
 
 impl Posterior {
-    /// Quantiles of observations, B×P for every one of the `levels`. `extra` as for
+    /// Returns the quantiles of observations, B×P for every one of the `levels`. `extra` as for
     /// [`Posterior::predict_y`]. Of a sampled posterior they are those of the mixture: P(Y ≤ y) is
     /// averaged over the draws, some ten times for every number. Of many draws so many at equal
     /// distances are taken (100), which is what makes a table of predictions affordable.
@@ -60,7 +60,7 @@ impl Posterior {
         Ok(self.quantiles_of(&kept, extra, levels))
     }
 
-    /// Means, variances and quantiles of observations by one pass over the components: what
+    /// Returns means, variances and quantiles of observations by one pass over the components: what
     /// [`Posterior::predict_y`] and [`Posterior::predict_quantiles`] give.
     ///
     /// # Errors
@@ -108,8 +108,8 @@ impl Posterior {
         levels.iter().map(|level| one(*level)).collect()
     }
 
-    /// Quantiles of the latent functions, B×L for every one of the `levels`; of a sampled posterior
-    /// as for [`Posterior::predict_quantiles`].
+    /// Returns the quantiles of the latent functions, B×L for every one of the `levels`; of a
+    /// sampled posterior as for [`Posterior::predict_quantiles`].
     ///
     /// # Errors
     /// [`crate::Error::Shape`] if the number of columns differs.
@@ -117,8 +117,8 @@ impl Posterior {
         Ok(self.predict_f_with_quantiles(x, levels)?.quantiles)
     }
 
-    /// Means, variances and quantiles of the latent functions by one pass over the components: what
-    /// [`Posterior::predict_f`] and [`Posterior::predict_f_quantiles`] give.
+    /// Returns means, variances and quantiles of the latent functions by one pass over the
+    /// components: what [`Posterior::predict_f`] and [`Posterior::predict_f_quantiles`] give.
     ///
     /// # Errors
     /// As for these.

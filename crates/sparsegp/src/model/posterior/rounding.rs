@@ -12,7 +12,8 @@ use crate::linalg::{Accum, Cholesky, Jitter, Mat, MatRef, Par, column_mut, gemm}
 use crate::model::precision;
 use rand_distr::{Distribution, StandardNormal};
 
-/// The rounding of a posterior variance by so many features, as a part of the prior variance.
+/// Returns the rounding of a posterior variance by so many features, as a part of the prior
+/// variance.
 pub(super) fn part(features: usize) -> f64 {
     (4.0 + (features as f64).sqrt()) * f64::EPSILON
 }
@@ -30,10 +31,10 @@ pub(super) fn raise(covariance: &mut Mat<f64>, floors: &[f64]) {
 const LARGEST: f64 = 1e-2;
 const TIMES: f64 = 1e4;
 
-/// Lower roots R of covariances of functions with these prior variances, with the variances
-/// themselves on the diagonal of RRᵀ. Eigenvalues that rounding made negative take jitter: from
-/// 10⁻¹⁰ of the mean variance or the rounding of the prior, √B ε k, tenfold until there is a
-/// factor; every row of which is then made as long as it was to be.
+/// Returns the lower roots R of covariances of functions with these prior variances, with the
+/// variances themselves on the diagonal of RRᵀ. Eigenvalues that rounding made negative take
+/// jitter: from 10⁻¹⁰ of the mean variance or the rounding of the prior, √B ε k, tenfold until
+/// there is a factor; every row of which is then made as long as it was to be.
 pub(super) fn roots_of(covariances: &[Mat<f64>], priors: &[f64]) -> Result<Vec<Mat<f64>>> {
     covariances.iter().zip(priors).map(|(covariance, prior)| root_of(covariance, *prior)).collect()
 }
@@ -65,7 +66,7 @@ fn root_of(covariance: &Mat<f64>, prior: f64) -> Result<Mat<f64>> {
     }
 }
 
-/// A draw about this mean (B×L), with a root for every column.
+/// Returns a draw about this mean (B×L), with a root for every column.
 pub(super) fn around(mut mean: Mat<f64>, roots: &[Mat<f64>], rng: &mut dyn rand::Rng) -> Mat<f64> {
     for (l, root) in roots.iter().enumerate() {
         let mut noise = Mat::zeros(mean.nrows(), 1);
@@ -77,7 +78,7 @@ pub(super) fn around(mut mean: Mat<f64>, roots: &[Mat<f64>], rng: &mut dyn rand:
 }
 
 impl Gaussian {
-    /// The largest prior variance of every unmixed latent function at `x`.
+    /// Returns the largest prior variance of every unmixed latent function at `x`.
     pub(super) fn prior_sizes(&self, x: MatRef<f64>) -> Vec<f64> {
         let mut own = vec![0.0; x.nrows()];
         let mut sizes = Vec::with_capacity(self.unmixed());
@@ -89,7 +90,8 @@ impl Gaussian {
         sizes
     }
 
-    /// What rounding changes in the log evidence of exact inference; none for other methods. O(N²).
+    /// Returns what rounding changes in the log evidence of exact inference; none for other
+    /// methods. O(N²).
     pub(super) fn rounding(&self) -> Option<f64> {
         let p = &self.processes[0];
         let exact = self.noise.is_some() || !self.row_noise.is_empty();

@@ -64,7 +64,7 @@ impl Known {
 }
 
 impl Sampled {
-    /// As [`Draws::new`], with a factor for every draw.
+    /// Creates draws as [`Draws::new`] does, with a factor for every draw.
     ///
     /// # Errors
     /// As for it; [`Error::Shape`] for hyperparameters that are not the model's.
@@ -105,8 +105,9 @@ impl Sampled {
         Ok(Self { common, draws, each, count, hyperparameters, sites: Vec::new() })
     }
 
-    /// Of inference at other hyperparameters, each of which is so many components; `common` is what is known at the
-    /// model's. `sites` has the q of each where the method keeps sites of all rows, and nothing for exact inference.
+    /// Creates the mixture of inference at other hyperparameters, each of which is so many
+    /// components; `common` is what is known at the model's. `sites` has the q of each where the
+    /// method keeps sites of all rows, and nothing for exact inference.
     ///
     /// # Errors
     /// What conditioning gives; [`Error::Shape`] for hyperparameters that are not the model's.
@@ -153,7 +154,7 @@ impl Sampled {
         Ok(Self { common, draws: Vec::new(), each, count, hyperparameters, sites })
     }
 
-    /// Of a component.
+    /// Returns which setting a component is of.
     fn of(&self, component: usize) -> usize {
         let mut before = 0;
         let ends = self.each.iter().position(|own| {
@@ -163,7 +164,7 @@ impl Sampled {
         ends.unwrap_or(self.each.len() - 1)
     }
 
-    /// Components of so many draws.
+    /// Returns the components of so many draws.
     fn picked(&self, samples: usize, rng: &mut dyn Rng) -> Vec<usize> {
         (0..samples).map(|_| self.of(rng::below(rng, self.count))).collect()
     }
@@ -212,7 +213,7 @@ impl Law for Sampled {
         Ok(mean)
     }
 
-    /// Each of a draw that is picked at random.
+    /// Draws each one from a draw that is picked at random.
     fn sample<'a>(
         &'a self,
         x: MatRef<'_, f64>,
@@ -250,7 +251,7 @@ impl Law for Sampled {
         Ok(Joint { mean, own, mixing: None })
     }
 
-    /// The mean's slopes average, and with v = E[v_s + m_s²] − m² those of the variance are E[∂v_s
+    /// Averages the mean's slopes, and with v = E[v_s + m_s²] − m² those of the variance are E[∂v_s
     /// + 2m_s ∂m_s] − 2m ∂m.
     fn gradients(&self, x: MatRef<f64>) -> Result<InputGradients> {
         self.check(x)?;
@@ -304,7 +305,7 @@ impl Law for Sampled {
         Ok(all)
     }
 
-    /// Each of a component that is picked at random.
+    /// Draws each one from a component that is picked at random.
     fn functions(&self, samples: usize, waves: usize, rng: &mut dyn Rng) -> Result<Vec<Bundle>> {
         let of = self.picked(samples, rng);
         let mut all = Vec::new();

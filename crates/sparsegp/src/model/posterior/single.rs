@@ -43,12 +43,13 @@ fn in_panels(
 }
 
 impl Gaussian {
-    /// Whether its variances are products with M×M matrices of inducing points.
+    /// Returns whether its variances are products with M×M matrices of inducing points.
     fn has_products(&self) -> bool {
         !self.is_exact()
     }
 
-    /// Means and variances of the latent functions in the precision of its products, with what is not known of the mean function.
+    /// Returns the means and variances of the latent functions in the precision of its products,
+    /// with what is not known of the mean function.
     pub(super) fn known(&self, x: MatRef<f64>) -> Marginals {
         match &self.single {
             None => self.widened(x),
@@ -57,7 +58,7 @@ impl Gaussian {
     }
 }
 
-/// The largest change of a standard deviation, as a share of it.
+/// Returns the largest change of a standard deviation, as a share of it.
 fn apart(double: &Marginals, single: &Marginals) -> f64 {
     let mut most = 0.0_f64;
     for l in 0..double.variance.ncols() {

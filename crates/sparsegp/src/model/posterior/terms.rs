@@ -74,7 +74,8 @@ impl Prior {
 }
 
 impl Gaussian {
-    /// Moments of all terms, those of a latent function together, the mean function first.
+    /// Returns the moments of all terms, those of a latent function together, the mean function
+    /// first.
     ///
     /// # Errors
     /// [`Error::Invalid`] where functions that are mixed have kernels of other terms.
@@ -104,7 +105,7 @@ impl Gaussian {
         Ok(all)
     }
 
-    /// The terms of a process, first that of the mean function but for its values.
+    /// Returns the terms of a process, first that of the mean function but for its values.
     fn terms_of(
         &self,
         p: &Process,
@@ -129,7 +130,8 @@ impl Gaussian {
         all
     }
 
-    /// Moments of a term by the name of the mean function, and of that itself at `x` if that is given.
+    /// Returns the moments of a term by the name of the mean function, and of that itself at `x` if
+    /// that is given.
     fn moments(&self, p: &Process, x: Option<MatRef<f64>>, own: &Prior) -> Unmixed {
         let (rows, latents) = (own.k.nrows(), p.latents.clone());
         let mut mean = Mat::full(rows, self.unmixed(), f64::NAN);
@@ -148,7 +150,7 @@ impl Gaussian {
         Unmixed { name, inputs, mean, variance, latents }
     }
 
-    /// Of functions that are mixed the same term of all of them as one.
+    /// Joins the same term of all functions that are mixed into one.
     fn mixed_terms(&self, all: Vec<Unmixed>) -> Result<Vec<Unmixed>> {
         let Some(w) = &self.mixing else { return Ok(all) };
         let count = all.len() / self.processes.len();

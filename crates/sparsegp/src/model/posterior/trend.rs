@@ -47,7 +47,8 @@ pub(super) struct Trend {
 }
 
 impl Basis {
-    /// Of a mean function; none where nothing of it was learnt, or it is of another kind.
+    /// Creates the basis of a mean function; none where nothing of it was learnt, or it is of
+    /// another kind.
     fn of(mean: &dyn Mean) -> Option<Self> {
         let learnt = |name: &str| mean.params().iter().any(|(path, p)| path == name && !p.frozen);
         let own = match mean.name() {
@@ -63,7 +64,7 @@ impl Basis {
         if self.slopes { inputs + usize::from(self.constant) } else { 1 }
     }
 
-    /// h at rows, B×K.
+    /// Returns h at rows, B×K.
     fn at(self, x: MatRef<f64>) -> Mat<f64> {
         let slopes = if self.slopes { x.ncols() } else { 0 };
         Mat::from_fn(
@@ -73,7 +74,7 @@ impl Basis {
         )
     }
 
-    /// Precisions of the normal priors that coefficients were given.
+    /// Returns the precisions of the normal priors that coefficients were given.
     fn precisions(self, mean: &dyn Mean, inputs: usize) -> Vec<f64> {
         let of = |name: &str| {
             let found = mean.params().into_iter().find(|(path, _)| path == name);
@@ -88,7 +89,8 @@ impl Basis {
     }
 }
 
-/// A root C of the inverse of a covariance's inverse, 0 in directions that rows say nothing of.
+/// Returns a root C of the inverse of a covariance's inverse, 0 in directions that rows say nothing
+/// of.
 fn root(mut precision: Mat<f64>) -> Result<Mat<f64>> {
     let n = precision.nrows();
     let scale: Vec<f64> = (0..n).map(|i| precision[(i, i)].max(0.0).sqrt()).collect();
@@ -105,7 +107,7 @@ fn root(mut precision: Mat<f64>) -> Result<Mat<f64>> {
 }
 
 impl Trend {
-    /// Jᵀ = Cᵀr at rows, from covariances with the points; B×K.
+    /// Returns Jᵀ = Cᵀr at rows, from covariances with the points; B×K.
     fn moved(&self, l: usize, x: MatRef<f64>, k: MatRef<f64>) -> Mat<f64> {
         let (weights, root) = &self.own[l];
         let mut r = self.basis.at(x);
@@ -151,8 +153,8 @@ impl Trend {
         gemm(to, Accum::Add, moved.as_ref(), moved.transpose(), 1.0, par_for(x.nrows()));
     }
 
-    /// What covariances with the points, and the slopes of the mean function, are multiplied with in slopes of the variance of
-    /// the latent function `l`: B×M and B×D.
+    /// Returns what covariances with the points, and the slopes of the mean function, are
+    /// multiplied with in slopes of the variance of the latent function `l`: B×M and B×D.
     pub(super) fn cotangents(
         &self,
         l: usize,
@@ -177,12 +179,14 @@ impl Trend {
         (of_points, slopes)
     }
 
-    /// Coefficients by which drawn functions differ from the mean function, K×S for normal numbers K×S.
+    /// Returns coefficients by which drawn functions differ from the mean function, K×S for normal
+    /// numbers K×S.
     pub(super) fn drawn(&self, l: usize, normal: MatRef<f64>) -> Mat<f64> {
         product(self.own[l].1.as_ref(), normal)
     }
 
-    /// What the covariances with the points are multiplied with for these coefficients, M×S.
+    /// Returns what the covariances with the points are multiplied with for these coefficients,
+    /// M×S.
     pub(super) fn answer(&self, l: usize, coefficients: MatRef<f64>) -> Mat<f64> {
         let weights = &self.own[l].0;
         let mut answer = Mat::zeros(weights.nrows(), coefficients.ncols());
@@ -191,12 +195,12 @@ impl Trend {
         answer
     }
 
-    /// Values of the basis for these coefficients, B×S.
+    /// Returns the values of the basis for these coefficients, B×S.
     pub(super) fn values(&self, x: MatRef<f64>, coefficients: MatRef<f64>) -> Mat<f64> {
         product(self.basis.at(x).as_ref(), coefficients)
     }
 
-    /// Number of coefficients of a function.
+    /// Returns the number of coefficients of a function.
     pub(super) fn count(&self) -> usize {
         self.own[0].1.nrows()
     }
@@ -224,12 +228,12 @@ fn other_trend() -> Error {
 }
 
 impl Gaussian {
-    /// A⁻¹H, by the factor of the covariance of all targets.
+    /// Returns A⁻¹H, by the factor of the covariance of all targets.
     fn exact_weights(&self, basis: Basis, p: &Process) -> Mat<f64> {
         p.factor.solve(basis.at(p.points.as_ref()).as_ref())
     }
 
-    /// From the factor of the covariance of all targets.
+    /// Finds the trend from the factor of the covariance of all targets.
     fn exact_trend(&self, basis: Basis) -> Result<Trend> {
         let precisions = basis.precisions(&*self.mean, self.inputs());
         let mut own = Vec::with_capacity(self.latents());
@@ -243,7 +247,7 @@ impl Gaussian {
         Ok(Trend { basis, own })
     }
 
-    /// By a pass over the rows.
+    /// Finds the trend by a pass over the rows.
     fn sparse_trend(&self, basis: Basis, noise: f64, data: &dyn Source) -> Result<Trend> {
         let (inputs, k) = (self.inputs(), basis.count(self.inputs()));
         let m = self.q_mu.nrows();
@@ -392,7 +396,7 @@ impl Posterior {
     }
 }
 
-/// That coefficients count as certain.
+/// Says that coefficients count as certain.
 fn certain(why: &str) -> String {
     format!(
         "intervals take the trained mean function for certain ({why}): far from the rows they are too narrow; the kernel \
@@ -401,19 +405,20 @@ fn certain(why: &str) -> String {
 }
 
 impl Gaussian {
-    /// What is not known of the mean function, for those who write it down.
+    /// Returns what is not known of the mean function, for those who write it down.
     pub(super) fn closed_trend(&self) -> Option<ClosedTrend<'_>> {
         let Trend { basis: Basis { slopes, constant }, own } = self.trend.as_ref()?;
         let own = own.iter().map(|(weights, root)| (weights, root)).collect();
         Some(ClosedTrend { slopes: *slopes, constant: *constant, own })
     }
 
-    /// Whether this is exact inference, whose factor is that of the covariance of all targets.
+    /// Returns whether this is exact inference, whose factor is that of the covariance of all
+    /// targets.
     pub(super) fn is_exact(&self) -> bool {
         self.processes.iter().all(|p| p.roots.is_empty() && p.pseudo.is_none())
     }
 
-    /// Slopes of its variances by what is not known of the mean function.
+    /// Adds slopes of its variances by what is not known of the mean function.
     pub(super) fn add_trend_slopes(&self, x: MatRef<f64>, variances: &mut [Mat<f64>]) {
         let Some(trend) = &self.trend else { return };
         for p in &*self.processes {

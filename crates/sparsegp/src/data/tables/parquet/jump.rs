@@ -8,7 +8,7 @@ use parquet::column::reader::ColumnReader;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use std::fs::File;
 
-/// The row groups, the first one last: index and first row.
+/// Returns the row groups, the first one last: index and first row.
 pub(super) fn groups(file: &SerializedFileReader<File>) -> Vec<(usize, usize)> {
     let mut first = 0;
     let mut groups = Vec::with_capacity(file.num_row_groups());

@@ -162,7 +162,7 @@ pub(super) fn read_numbers(
     Ok(spread(batch, f64::NAN))
 }
 
-/// Days since 1970-01-01 of a Julian day with nanoseconds.
+/// Returns days since 1970-01-01 of a Julian day with nanoseconds.
 fn days_of(moment: &Int96) -> f64 {
     const EPOCH: f64 = 2_440_588.0;
     let data = moment.data();
@@ -170,7 +170,7 @@ fn days_of(moment: &Int96) -> f64 {
     f64::from(data[2].cast_signed()) - EPOCH + nanos as f64 / (1e9 * DAY)
 }
 
-/// The number that some bytes are.
+/// Returns the number that some bytes are.
 fn of_bytes(bytes: &[u8], form: Form) -> f64 {
     match (form, bytes) {
         (Form::Half, &[low, high]) => half(u16::from_le_bytes([low, high])),
@@ -179,7 +179,8 @@ fn of_bytes(bytes: &[u8], form: Form) -> f64 {
     }
 }
 
-/// The value of a number in half precision: a sign, five bits of exponent, ten of the fraction.
+/// Returns the value of a number in half precision: a sign, five bits of exponent, ten of the
+/// fraction.
 fn half(bits: u16) -> f64 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
@@ -191,7 +192,8 @@ fn half(bits: u16) -> f64 {
     }
 }
 
-/// The number nearest to a whole number (two's complement, highest byte first) times 10^-scale.
+/// Returns the number nearest to a whole number (two's complement, highest byte first) times
+/// 10^-scale.
 fn decimal(bytes: &[u8], scale: i32) -> f64 {
     let negative = bytes.first().is_some_and(|byte| byte >> 7 == 1);
     // its size, lowest byte first

@@ -58,7 +58,8 @@ pub(super) trait Form: Sync {
         following: Option<FollowingRows<'_>>,
     ) -> Result<Option<Solved>>;
 
-    /// What takes a pass over the rows that q's numbers are of, before the pass that was asked for.
+    /// Prepares what takes a pass over the rows that q's numbers are of, before the pass that was
+    /// asked for.
     ///
     /// # Errors
     /// As for [`crate::methods::Method::evaluate`]; [`Error::Invalid`] for other rows than those.
@@ -87,59 +88,64 @@ pub(super) trait Form: Sync {
         })
     }
 
-    /// Latent functions as the engine wants them.
+    /// Returns the latent functions as the engine wants them.
     fn process<'a>(&self, own: &'a Prepared, inducing: &'a dyn Inducing) -> Process<'a> {
         own.whitened_process(inducing)
     }
 
-    /// KL(q‖p).
+    /// Returns KL(q‖p).
     fn kl(&self, own: &Prepared) -> f64 {
         let mean = own.parts.mean.as_ref();
         let each = own.parts.roots.iter().enumerate();
         each.map(|(at, root)| variational::kl(column(mean, at), root.as_ref())).sum()
     }
 
-    /// Whether latent functions may be mixed ([`crate::likelihoods::Likelihood::mixing`]).
+    /// Returns whether latent functions may be mixed ([`crate::likelihoods::Likelihood::mixing`]).
     fn mixes(&self) -> bool {
         true
     }
 
-    /// Whether some of the latent functions of a target may move while others do not ([`Step::choose`]).
+    /// Returns whether some of the latent functions of a target may move while others do not
+    /// ([`Step::choose`]).
     fn chooses(&self) -> bool {
         false
     }
 
-    /// Whether steps cut ∂ℓ/∂s, so that what they move stay precisions.
+    /// Returns whether steps cut ∂ℓ/∂s, so that what they move stay precisions.
     fn clips(&self) -> bool {
         false
     }
 
-    /// Whether steps need what every row has given ([`Seen`]).
+    /// Returns whether steps need what every row has given ([`Seen`]).
     fn sees_rows(&self) -> bool {
         false
     }
 
-    /// Whether Ψ and the adjoints of roots may come from the rows: nothing but Φ̄Φᵀ is in Ψ.
+    /// Returns whether Ψ and the adjoints of roots may come from the rows: nothing but Φ̄Φᵀ is in
+    /// Ψ.
     fn takes_adjoints(&self) -> bool {
         false
     }
 
-    /// Whether r + s and K̄uf may come from one product with (S − I)L⁻¹ ([`crate::engine::Spread::Through`]).
+    /// Returns whether r + s and K̄uf may come from one product with (S − I)L⁻¹
+    /// ([`crate::engine::Spread::Through`]).
     fn goes_through(&self) -> bool {
         true
     }
 
-    /// Whether ‖φ‖² may be more than the prior variance, so that r < 0 says nothing of rounding.
+    /// Returns whether ‖φ‖² may be more than the prior variance, so that r < 0 says nothing of
+    /// rounding.
     fn overshoots(&self) -> bool {
         false
     }
 
-    /// ‖E‖_F/√M of R-SVGP.
+    /// Returns ‖E‖_F/√M of R-SVGP.
     fn residual(&self, _own: &Prepared) -> Option<f64> {
         None
     }
 
-    /// From the sums of the rows to K̄uu (without what comes through Kuf) and the gradient of q's parameters.
+    /// Goes from the sums of the rows to K̄uu (without what comes through Kuf) and the gradient of
+    /// q's parameters.
     fn pull(
         &self,
         own: &mut Prepared,
@@ -188,7 +194,8 @@ pub(super) trait Form: Sync {
         0.0
     }
 
-    /// The same q(u) without the rows that its numbers are of; none where it needs no rows already.
+    /// Returns the same q(u) without the rows that its numbers are of; none where it needs no rows
+    /// already.
     fn tied(&self, _step: &Step, _q: &Variational) -> Option<Variational> {
         None
     }
@@ -206,13 +213,13 @@ pub(super) trait Form: Sync {
         Err(Error::Invalid("guesses of latent values do not set a q of this form".into()))
     }
 
-    /// Whether guesses can set it.
+    /// Returns whether guesses can set it.
     fn takes_guesses(&self, _q: &Variational) -> bool {
         true
     }
 }
 
-/// The form of a q.
+/// Returns the form of a q.
 pub(super) fn of(q: &Variational) -> &'static dyn Form {
     match q.form {
         variational::Form::Whitened => &Moments { whitened: true },

@@ -56,7 +56,7 @@ struct Slack<'a> {
 }
 
 impl Slack<'_> {
-    /// Whether Σ Δᵢ/2σ²n is small enough.
+    /// Returns whether Σ Δᵢ/2σ²n is small enough.
     fn holds(&self, l: MatRef<f64>, product: MatRef<f64>) -> Result<bool> {
         let (mut sum, mut count) = (0.0, 0.0);
         let (mut features, mut slack, mut slacks) = (Mat::new(), Mat::new(), Vec::new());
@@ -144,7 +144,7 @@ impl Form for Pseudo {
         false
     }
 
-    /// What is left of E is in s.
+    /// Returns `true` for R-SVGP: what is left of E is in s.
     fn overshoots(&self) -> bool {
         self.relaxed
     }
@@ -192,14 +192,15 @@ fn no_steps() -> Error {
 }
 
 impl Uncollapsed {
-    /// Whether T of this model follows its other parameters: R-SVGP, unless an optimiser moves L itself.
+    /// Returns whether T of this model follows its other parameters: R-SVGP, unless an optimiser
+    /// moves L itself.
     pub fn follows(&self, model: &Model) -> bool {
         model.q.as_ref().and_then(|q| q.root.as_ref()).is_some_and(|root| root.frozen)
     }
 
-    /// As [`Uncollapsed::renew`], after natural-gradient steps of R-SVGP's L at the model's other parameters,
-    /// which the model keeps. What the last step saw of K̃ serves the bound too. Where T does not follow
-    /// ([`Uncollapsed::follows`]) it is [`Uncollapsed::renew`].
+    /// Does what [`Uncollapsed::renew`] does, after natural-gradient steps of R-SVGP's L at the
+    /// model's other parameters, which the model keeps. What the last step saw of K̃ serves the
+    /// bound too. Where T does not follow ([`Uncollapsed::follows`]) it is [`Uncollapsed::renew`].
     ///
     /// # Errors
     /// As for [`Uncollapsed::renew`]; [`Error::NonFinite`] if Kuu + Λ has no inverse to working precision.

@@ -22,7 +22,7 @@ use crate::variational::sites::{At, Tying};
 use crate::variational::{Statistics, Variational};
 use std::sync::{Mutex, PoisonError};
 
-/// The numbers of a latent function.
+/// Returns the numbers of a latent function.
 fn own(values: &[f64], latent: usize, rows: usize) -> &[f64] {
     &values[latent * rows..(latent + 1) * rows]
 }
@@ -102,7 +102,7 @@ impl Pointwise for Recording<'_> {
 }
 
 impl Seen {
-    /// λ ← (1 − ρ)λ + ρ(a − 2bμ, −2b) of the rows at these places among all.
+    /// Sets λ ← (1 − ρ)λ + ρ(a − 2bμ, −2b) of the rows at these places among all.
     pub(in super::super) fn step_at(&self, q: &mut Variational, places: &[usize], rate: f64) {
         let (all, some) = (q.points(), places.len());
         let (first, second) = (q.first.value_mut(), q.second.value_mut());
@@ -113,8 +113,9 @@ impl Seen {
         }
     }
 
-    /// [`SiteWork::centre`](crate::variational::sites::SiteWork::centre) of the sites: where latent functions are q(f) = Φᵀe with
-    /// e = Φd, d = λ₁ − λ₂μ, they move together by the average of d.
+    /// Does [`SiteWork::centre`](crate::variational::sites::SiteWork::centre) of the sites: where
+    /// latent functions are q(f) = Φᵀe with e = Φd, d = λ₁ − λ₂μ, they move together by the average
+    /// of d.
     pub(in super::super) fn centre(&mut self, q: &mut Variational, each: usize) {
         let n = q.points();
         let (first, second) = (q.first.value_mut(), q.second.value());
@@ -133,7 +134,7 @@ impl Seen {
         }
     }
 
-    /// The same of all rows.
+    /// Does the same for all rows.
     pub(in super::super) fn step(&self, q: &mut Variational, rate: f64) {
         let places: Vec<usize> = (0..q.points()).collect();
         self.step_at(q, &places, rate);
@@ -192,7 +193,7 @@ impl Form for RowSites {
         Ok(())
     }
 
-    /// There are as many as rows.
+    /// Accepts any number: there are as many as rows.
     fn check_points(&self, _: &Variational, _: usize) -> Result<()> {
         Ok(())
     }
