@@ -16,8 +16,8 @@ predicted. Seconds are of the processor, with those of reading and writing files
 
 sparsegp     --method 'vecchia(neighbours=M)', by L-BFGS
 gpboost      gp_approx='vecchia' with M neighbours, by its default optimiser; for counts with its Laplace approximation
-vnngp        GPyTorch's NNVariationalStrategy with all rows as inducing points (Wu, Pleiss & Cunningham 2022), by Adam at rate 0.01
-             (0.1 in the first half), --epochs epochs of minibatches of 256
+vnngp        GPyTorch's NNVariationalStrategy with all rows as inducing points (Wu, Pleiss & Cunningham 2022), by Adam at --rate,
+             a tenth of it in the second half, --epochs epochs of minibatches of 256
 """
 
 from __future__ import annotations
@@ -182,11 +182,11 @@ def vnngp(x, y, places, args):
     model.train()
     likelihood.train()
     parameters = [*model.parameters(), *likelihood.parameters()]
-    optimiser = torch.optim.Adam(parameters, lr=0.1)
+    optimiser = torch.optim.Adam(parameters, lr=args.rate)
     objective = gpytorch.mlls.VariationalELBO(likelihood, model, num_data=len(x))
     for epoch in range(args.epochs):
         if epoch == args.epochs // 2:
-            optimiser.param_groups[0]["lr"] = 0.01
+            optimiser.param_groups[0]["lr"] = args.rate / 10
         for _ in range(model.variational_strategy._total_training_batches):
             optimiser.zero_grad()
             output = model(x=None)
@@ -216,7 +216,8 @@ def main() -> None:
     option("--rows", type=int, nargs="+", default=[2000, 10_000])
     option("--neighbours", type=int, default=30)
     option("--likelihood", choices=["gaussian", "poisson"], default="gaussian")
-    option("--epochs", type=int, default=100, help="of vnngp")
+    option("--epochs", type=int, default=200, help="of vnngp")
+    option("--rate", type=float, default=0.02, help="of vnngp")
     option("--program", default=str(Path(__file__).resolve().parent.parent / "target/release/sparsegp"))
     args = parser.parse_args()
     places, truth = field(TEST, 2)
