@@ -706,3 +706,19 @@ fn the_distance_of_columns_changes_no_bit() {
         assert_eq!(u.to_bits(), v.to_bits());
     }
 }
+
+#[test]
+fn work_in_parts_is_done_once_and_in_order_on_any_number_of_threads() {
+    for threads in [1, 2, 5] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            for count in [0, 1, 2, 1000] {
+                let squares = each(count, |i| (i * i).to_string());
+                assert_eq!(squares, (0..count).map(|i| (i * i).to_string()).collect::<Vec<_>>());
+            }
+            let (mut first, mut second) = (0, String::new());
+            join(|| first += 3, || second.push('x'));
+            assert_eq!((first, second.as_str()), (3, "x"));
+        });
+    }
+}

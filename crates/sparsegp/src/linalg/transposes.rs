@@ -1,6 +1,6 @@
 //! Matrices beside their transposes, in tiles.
 
-use super::{MatMut, MatRef, Real, column, column_mut};
+use super::{MatMut, MatRef, Real, column, column_mut, join};
 use faer::reborrow::{Reborrow, ReborrowMut};
 
 /// Side of the tiles in which a matrix meets its own transpose.
@@ -25,7 +25,7 @@ fn with_transpose<T: Real>(a: MatMut<'_, T>, f: &(impl Fn(T, T) -> T + Sync)) {
         (value, value)
     };
     if n * n > SHARED {
-        rayon::join(own, || with_other(below, above, &both));
+        join(own, || with_other(below, above, &both));
     } else {
         own();
         with_other(below, above, &both);
@@ -64,7 +64,7 @@ pub(super) fn with_other<T: Real>(
         let (first, second) =
             (|| with_other(pair.0, pair.1, f), || with_other(other.0, other.1, f));
         if rows * columns > SHARED {
-            rayon::join(first, second);
+            join(first, second);
         } else {
             first();
             second();
@@ -102,7 +102,7 @@ pub(crate) fn by_columns<T: Real, S: Send>(
             let half = a.ncols() / 2;
             let (left, right) = a.split_at_col_mut(half);
             let (before, after) = out.split_at_mut(half);
-            rayon::join(|| part(left, before, first, f), || part(right, after, first + half, f));
+            join(|| part(left, before, first, f), || part(right, after, first + half, f));
             return;
         }
         for (j, own) in out.iter_mut().enumerate() {

@@ -24,10 +24,9 @@ use super::small::{
 use super::{Rows, Seen, there_and_back, with_size};
 use crate::error::Result;
 use crate::kernels::StateSpace;
-use crate::linalg::Mat;
+use crate::linalg::{Mat, each};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 
 /// Places of which one thread finds what lies around them.
 const CHUNK: usize = 256;
@@ -189,7 +188,8 @@ fn weights_of<const N: usize>(
         };
         own.iter().map(one).collect::<Vec<_>>()
     };
-    places.par_chunks(CHUNK).map(chunk).collect::<Vec<_>>().concat()
+    let chunks: Vec<&[f64]> = places.chunks(CHUNK).collect();
+    each(chunks.len(), |c| chunk(chunks[c])).concat()
 }
 
 /// Returns the last row at or before a place, and the first after it.

@@ -7,8 +7,7 @@ use super::smoother::Adjoint;
 use super::{BLOCK, Marginals, Rows, Start, with_size};
 use crate::error::Result;
 use crate::kernels::StateSpace;
-use crate::linalg::Mat;
-use rayon::prelude::*;
+use crate::linalg::{Mat, each};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -184,7 +183,7 @@ impl<const N: usize> Sized<N> {
         let by_block: Vec<&[f64]> =
             t.chunk_by(|a, b| self.block_of(*a) == self.block_of(*b)).collect();
         let parts: Result<Vec<Vec<T>>> =
-            by_block.into_par_iter().map(|own| self.places_in(own, take)).collect();
+            each(by_block.len(), |b| self.places_in(by_block[b], take)).into_iter().collect();
         Ok(parts?.into_iter().flatten().collect())
     }
 
@@ -349,7 +348,7 @@ impl<const N: usize> Known for Sized<N> {
             }
             own
         };
-        let all: Vec<Vec<f64>> = (0..t.len()).into_par_iter().map(column).collect();
+        let all: Vec<Vec<f64>> = each(t.len(), column);
         let covariance = Mat::from_fn(t.len(), t.len(), |i, j| all[i.min(j)][i.abs_diff(j)]);
         Ok((mean, covariance))
     }

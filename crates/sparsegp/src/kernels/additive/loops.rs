@@ -2,7 +2,7 @@
 
 use crate::kernels::radial::{FLOOR, Profile};
 use crate::linalg::exp::{Vectorised, dispatch, mul_add};
-use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, sum, sum_of_products};
+use crate::linalg::{Mat, MatMut, MatRef, column, column_mut, join, sum, sum_of_products};
 use faer::reborrow::ReborrowMut;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -252,7 +252,7 @@ impl Task<'_> {
         if self.same && out.ncols() > CHUNK {
             let half = out.ncols() / 2;
             let (left, right) = out.split_at_col_mut(half);
-            rayon::join(|| self.fill::<P>(left, first), || self.fill::<P>(right, first + half));
+            join(|| self.fill::<P>(left, first), || self.fill::<P>(right, first + half));
             return;
         }
         let mut memory = Memory::for_values(self.weights.len());

@@ -2,7 +2,7 @@
 
 use super::Correlation;
 use crate::linalg::exp::{Vectorised, dispatch};
-use crate::linalg::{MatMut, MatRef, column, column_mut, sum, sum_of_products};
+use crate::linalg::{MatMut, MatRef, column, column_mut, join, sum, sum_of_products};
 use faer::reborrow::ReborrowMut;
 
 /// No correlation is below this. It is far below the rounding of any sum it enters, and it anchors
@@ -113,7 +113,7 @@ pub(super) fn fill_columns(
         {
             (before[at], after[at]) = record.map(|r| r.split_at_col_mut(width)).unzip();
         }
-        rayon::join(
+        join(
             || fill_columns(left, before, first, chunk, f),
             || fill_columns(right, after, first + half, chunk, f),
         );
@@ -159,8 +159,9 @@ impl Weighing<'_> {
             };
             let left = part(k.0, k_bar.0, slopes.0, row_sums.0, column_sums.0);
             let right = part(k.1, k_bar.1, slopes.1, row_sums.1, column_sums.1);
-            let (left, right) = rayon::join(|| left.run(chunk), || right.run(chunk));
-            return left + right;
+            let (mut before, mut after) = (0.0, 0.0);
+            join(|| before = left.run(chunk), || after = right.run(chunk));
+            return before + after;
         }
         row_sums.fill(0.0);
         let mut weighted = 0.0;
