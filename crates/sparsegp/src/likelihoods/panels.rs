@@ -71,6 +71,11 @@ struct Panel {
 /// Computes ∫ g(x) dx of several g ≥ 0, or of any that are not much larger than the integral of
 /// their sizes, which `g` writes into a slice; into `out`. `ends` are increasing.
 pub fn integrate(ends: &[f64], out: &mut [f64], mut g: impl FnMut(f64, &mut [f64])) {
+    integrate_any(ends, out, &mut g);
+}
+
+/// Does what [`integrate`] does, compiled once for all functions.
+fn integrate_any(ends: &[f64], out: &mut [f64], g: &mut dyn FnMut(f64, &mut [f64])) {
     let mut at = vec![0.0; out.len()];
     let mut rule = |from: f64, to: f64| {
         let mut value = vec![0.0; at.len()];
@@ -121,6 +126,11 @@ pub fn integrate(ends: &[f64], out: &mut [f64], mut g: impl FnMut(f64, &mut [f64
 
 /// Returns log ∫ exp h(x) dx, likewise.
 pub fn log_integral(ends: &[f64], mut h: impl FnMut(f64) -> f64) -> f64 {
+    log_integral_of_any(ends, &mut h)
+}
+
+/// Does what [`log_integral`] does, compiled once for all functions.
+fn log_integral_of_any(ends: &[f64], h: &mut dyn FnMut(f64) -> f64) -> f64 {
     let mut rule = |from: f64, to: f64| {
         let mut total = LogSum::EMPTY;
         panel(from, to, |x, w| total.add(h(x), w));

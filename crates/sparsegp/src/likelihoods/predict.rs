@@ -269,6 +269,16 @@ fn mode(slope: impl Fn(f64) -> f64) -> f64 {
 /// Returns the `level` quantile of a distribution function: the smallest whole number with P(Y ≤ y)
 /// ≥ level, or the number at which it is level. The search begins at `start`, if there is a guess.
 pub fn quantile(cdf: impl Fn(f64) -> f64, support: Support, start: Option<f64>, level: f64) -> f64 {
+    quantile_of_any(&cdf, support, start, level)
+}
+
+/// Does what [`quantile`] does, compiled once for all distributions.
+fn quantile_of_any(
+    cdf: &dyn Fn(f64) -> f64,
+    support: Support,
+    start: Option<f64>,
+    level: f64,
+) -> f64 {
     if let Some(largest) = support.largest() {
         return whole_quantile(cdf, largest, start.unwrap_or(0.0), level);
     }
@@ -298,7 +308,7 @@ const MOST_COUNT: f64 = 1e15;
 
 /// Finds the quantile of whole numbers from 0 to `largest`: steps away from the start that double,
 /// then halving.
-fn whole_quantile(cdf: impl Fn(f64) -> f64, largest: f64, start: f64, level: f64) -> f64 {
+fn whole_quantile(cdf: &dyn Fn(f64) -> f64, largest: f64, start: f64, level: f64) -> f64 {
     let most = largest.min(MOST_COUNT);
     // P(Y ≤ below) < level ≤ P(Y ≤ reached)
     let (mut below, mut reached) = (-1.0, start.floor().clamp(0.0, most));
