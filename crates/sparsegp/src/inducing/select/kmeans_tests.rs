@@ -35,7 +35,7 @@ fn is_much_better_than_random_on_clusters() {
 #[test]
 fn a_sample_of_many_rows_has_nearly_the_clusters_of_all() {
     for (n, d, m) in [(40_000, 2, 12), (20_000, 5, 40)] {
-        for x in [data(1, n, d), clusters(2, n, d, 2 * m)] {
+        for x in [data(1, n, d), clusters(2, n, d, m)] {
             let sampled = run(&x, m, 3).points;
             let seeds = kmeans_seeds(x.as_ref(), m, 4, &mut stream(3, "test")).unwrap();
             let all = kmeans_from(x.as_ref(), &seeds, ITERATIONS).unwrap().centres;
