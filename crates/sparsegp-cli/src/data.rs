@@ -133,6 +133,8 @@ pub struct Opened {
     pub table: Table,
     /// Training rows.
     pub train: Selected,
+    /// What pictures call them: where it is not known whether the model has seen them, only "rows".
+    pub named: &'static str,
     /// Training rows that are kept aside to tell when to stop.
     pub aside: Option<Selected>,
     /// Test rows.
@@ -160,7 +162,8 @@ pub fn open(
 ) -> Result<Opened> {
     let all = table.select(selection)?.missing(missing);
     let opened = |table, train, test, masks| {
-        Ok(Opened { table, train, aside: None, test, masks, filled: Vec::new() })
+        let (named, filled) = ("training rows", Vec::new());
+        Ok(Opened { table, train, named, aside: None, test, masks, filled })
     };
     let mask = match split {
         Split::None => return opened(table, all, None, (None, None)),

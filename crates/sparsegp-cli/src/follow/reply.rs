@@ -24,9 +24,9 @@ pub fn reply(own: &Following<'_>, skipped: usize, spent: Duration) -> Result<Rep
         dropped => format!(", {} with missing numbers left out", count(dropped, "row")),
     };
     text += &format!(
-        "\nrows       {} in {} batches, {} ({} in all){left_out}\n{}",
+        "\nrows       {} in {}, {} ({} in all){left_out}\n{}",
         own.learnt,
-        own.batches,
+        if own.batches == 1 { "1 batch".into() } else { format!("{} batches", own.batches) },
         seconds(spent),
         own.fitted.rows,
         update::lines(&own.fitted, own.added, own.bound),

@@ -107,7 +107,11 @@ pub fn run(args: &PlotArgs, context: &Context) -> Result<Reply> {
     let (selection, note) = kind::judged(&fitted, &table);
     context.warn(note.as_slice());
     let mask = args.test_mask.as_deref();
-    let (opened, rows) = remembered::open(table, &selection, args.missing.into(), &fitted, mask)?;
+    let how = args.missing.into();
+    let (mut opened, rows) = remembered::open(table, &selection, how, &fitted, mask)?;
+    if rows == remembered::Rows::Unknown {
+        opened.named = "rows";
+    }
     if args.what == What::Inducing {
         let quality = inducing::judge(&fitted, &opened, None)?;
         plot::write(path, &plot::explained(&fitted, &quality, &look)?)?;

@@ -20,6 +20,8 @@ pub struct Counts<'a> {
     pub half: (&'a [f64], &'a [f64]),
     /// Ends of the central 95 % intervals.
     pub most: (&'a [f64], &'a [f64]),
+    /// What these rows are called.
+    pub named: &'a str,
     /// Training rows.
     pub train: &'a [(f64, f64)],
     /// Test rows.
@@ -45,7 +47,7 @@ pub fn panel(panel: &Panel, of: &Counts<'_>) -> Drawn {
         Key { text: "mean", mark: Mark::Line(BLUE) },
         Key { text: "50 % of new counts", mark: Mark::Area(0.42) },
         Key { text: "95 % of new counts", mark: Mark::Area(0.14) },
-        Key { text: "training rows", mark: Mark::Dot(INK) },
+        Key { text: of.named, mark: Mark::Dot(INK) },
     ];
     if !of.test.is_empty() {
         keys.push(Key { text: "test rows", mark: Mark::Ring(ORANGE) });

@@ -66,6 +66,7 @@ pub fn panel(
     train: &Sampled,
     test: Option<&Sampled>,
 ) -> Drawn {
+    let named = train.named;
     let (train, test) = (points(train, p), test.map(|t| points(t, p)).unwrap_or_default());
     let inducing = inducing(fitted)?;
     let (low, high) = range(train.iter().chain(&test).map(|(x, _)| *x), 0.06);
@@ -84,7 +85,7 @@ pub fn panel(
         Key { text: "mean", mark: Mark::Line(BLUE) },
         Key { text: narrow, mark: Mark::Area(0.42) },
         Key { text: wide, mark: Mark::Area(0.14) },
-        Key { text: "training rows", mark: Mark::Dot(INK) },
+        Key { text: named, mark: Mark::Dot(INK) },
     ];
     if !test.is_empty() {
         keys.push(Key { text: "test rows", mark: Mark::Ring(ORANGE) });
@@ -118,7 +119,7 @@ pub fn counts(
     train: &Sampled,
     test: Option<&Sampled>,
 ) -> Drawn {
-    let exposed = !train.extra.is_empty();
+    let (exposed, named) = (!train.extra.is_empty(), train.named);
     let rates = |of: &Sampled| -> Vec<(f64, f64)> {
         let per = |i: usize| of.extra.get(i).copied().unwrap_or(1.0);
         points(of, p).into_iter().enumerate().map(|(i, (x, y))| (x, y / per(i))).collect()
@@ -143,6 +144,7 @@ pub fn counts(
             mean: column(mean.as_ref(), p),
             half: (end(0), end(1)),
             most: (end(2), end(3)),
+            named,
             train: &train,
             test: &test,
             inducing: &inducing,

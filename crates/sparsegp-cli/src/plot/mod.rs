@@ -58,8 +58,9 @@ type Drawn<T = ()> = std::result::Result<T, Box<dyn std::error::Error>>;
 const MARKS: usize = 1500;
 
 /// Rows of a picture that have all their targets: inputs (B×D) and targets (B×P) in their own units,
-/// and their further numbers, if they have some.
+/// and their further numbers, if they have some; with what they are called.
 struct Sampled {
+    named: &'static str,
     x: Mat<f64>,
     y: Mat<f64>,
     extra: Vec<f64>,
@@ -84,6 +85,7 @@ fn sample(fitted: &Fitted, rows: &Selected) -> Result<Sampled> {
     }
     let (d, p) = (fitted.input_names.len(), fitted.target_names.len());
     Ok(Sampled {
+        named: "rows",
         x: Mat::from_fn(kept.len(), d, |i, j| kept[i].1[j]),
         y: Mat::from_fn(kept.len(), p, |i, j| kept[i].2[j]),
         extra: kept.iter().filter_map(|(.., extra)| *extra).collect(),
@@ -307,13 +309,13 @@ pub fn of_rows(
     // between labels there is nothing to draw
     let labels = has_categories(fitted);
     let inputs = fitted.input_names.len();
-    let tested = if opened.test.is_some() { "test rows" } else { "training rows" };
+    let tested = if opened.test.is_some() { "test rows" } else { opened.named };
     if let Score::Classes(of) = &judged.overall
         && !(what == What::Fit && on_a_map(fitted) && !labels)
     {
         return reliable(fitted, tested, of, look);
     }
-    let train = sample(fitted, &opened.train)?;
+    let train = Sampled { named: opened.named, ..sample(fitted, &opened.train)? };
     let test = opened.test.as_ref().map(|rows| sample(fitted, rows)).transpose()?;
     let judged = test.as_ref().unwrap_or(&train);
     // without a default there is nothing to draw a curve for

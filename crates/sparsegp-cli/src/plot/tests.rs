@@ -304,6 +304,7 @@ fn counts_with_their_intervals() {
         mean: &mean,
         half: (&a, &b),
         most: (&c, &d),
+        named: "training rows",
         train: &rows[..60],
         test: &rows[60..],
         inducing: &[1960.0, 1980.0, 2000.0],

@@ -140,7 +140,7 @@ fn paths_and_slices_sample_any_likelihood() {
         folder.refused(2, &format!("{fit} --sample-hyperparameters"), &["methods with it"]);
     }
     let plain = "fit yacht.csv --target y --method nuts-augmented --max-iterations 2";
-    folder.refused(1, plain, &["Gaussian as it is"]);
+    folder.refused(1, plain, &["Gaussian already"]);
     let law = "fit yacht.csv --target y --method nuts --law fitc";
     folder.refused(2, law, &["--law", "gibbs-sparse"]);
 }

@@ -109,7 +109,7 @@ pub trait Engine: Send + Sync {
     /// Returns where memory waits for the next evaluation.
     fn shelf(&self) -> &Shelf;
 
-    /// Tells whether to go on, asked now and then by long work that is not a sum over rows.
+    /// Tells whether to continue, asked now and then by long work that is not a sum over rows.
     ///
     /// # Errors
     /// [`Interrupted`](crate::Error::Interrupted), once, if whoever asked for the work wants no

@@ -336,10 +336,10 @@ pub(super) fn header(program: &Program, header: &Header<'_>) -> String {
     let mut text = String::new();
     let mut lines = header.about.clone();
     lines.push(String::new());
-    lines.push(format!(
-        "Inputs x[0], ..., x[{}], in the units of the table:",
-        header.inputs.len() - 1
-    ));
+    lines.push(match header.inputs.len() {
+        1 => "Input x[0], in the units of the table:".into(),
+        count => format!("Inputs x[0], ..., x[{}], in the units of the table:", count - 1),
+    });
     for (d, [input, kind]) in header.inputs.iter().enumerate() {
         lines.push(format!("  x[{d}]  {}: {}", escaped(input), escaped(kind)));
     }

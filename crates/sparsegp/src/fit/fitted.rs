@@ -166,10 +166,12 @@ const READING: &str = "reading";
 
 /// Spreads of a standardised input beyond which the shortest of its lengthscales leaves it without a part.
 const UNUSED: f64 = 10.0;
+/// How many times longer it must be than that of the most relevant input: along straight lines all are long.
+const BEYOND: f64 = 3.0;
 
 impl Fitted {
     /// Returns the names of standardised inputs that the model found irrelevant: those whose lengthscales are all longer than ten
-    /// standard deviations. Empty for a single input, for inputs that no kernel with lengthscales reads, and for deep models.
+    /// standard deviations, and three times as long as the shortest of any input. Empty for a single input, for inputs that no kernel with lengthscales reads, and for deep models.
     pub fn unused_inputs(&self) -> Vec<&str> {
         let names = self.measured_names();
         let mut relevance = vec![0.0; names.len()];
@@ -180,8 +182,10 @@ impl Fitted {
             return Vec::new();
         }
         self.model.kernels.iter().for_each(|kernel| kernel.relevance(&mut relevance));
+        let most = relevance.iter().copied().fold(0.0, f64::max);
+        let least = UNUSED.recip().min(most / BEYOND);
         let unused = |q: &usize| {
-            self.scaler.x_scale[*q] != 1.0 && relevance[*q] > 0.0 && relevance[*q] * UNUSED < 1.0
+            self.scaler.x_scale[*q] != 1.0 && relevance[*q] > 0.0 && relevance[*q] < least
         };
         // the coordinates of a place are one
         let mut found: Vec<&str> =
