@@ -11,7 +11,7 @@ mod structure;
 mod values;
 
 use structure::{Change, Structure, Term};
-use values::{lengthscales, start_at, start_beside, start_likelihood, start_slow};
+use values::{lengthscales, shorten, start_at, start_beside, start_likelihood, start_slow};
 
 use super::quiet::Quiet;
 use super::start::prepare_start;
@@ -59,6 +59,9 @@ const TRAINED: usize = 20;
 /// Iterations after which one may be hopeless, and by how many nats it then is behind.
 const GLIMPSE: usize = 8;
 const HOPELESS: f64 = 12.0;
+/// What the lengthscales are multiplied by that a term beside straight lines may start at: what these leave unexplained varies
+/// faster than the whole, and from a start far too long all of it looks like noise.
+const SHORTER: [f64; 3] = [1.0, 0.3, 0.1];
 /// Variance that straight lines leave to another term where nothing says how large the noise is.
 const REST: f64 = 0.1;
 /// Least noise variance, as a part of the starting one.
@@ -314,8 +317,23 @@ impl Search<'_> {
         let kernels = trial.model.kernels.iter_mut().zip(&from.kernels);
         kernels.for_each(|(own, line)| start_beside(&mut **own, &**line, left, self.known));
         start_likelihood(&mut trial.model, from);
-        trial.settle(SETTLING, self.engine, self.observer)?;
+        let trial = self.settled(trial)?;
         self.trained(structure, &spec, trial, line.score.score)
+    }
+
+    /// Returns a trial with straight lines after it has settled, from the best of some lengthscales of the terms before these.
+    fn settled(&mut self, trial: Trial) -> Result<Trial> {
+        let mut best: Option<(f64, Trial)> = None;
+        for by in SHORTER {
+            let mut own = trial.clone();
+            own.model.kernels.iter_mut().for_each(|k| shorten(&mut **k, by, self.known));
+            let objective = own.settle(SETTLING, self.engine, self.observer)?;
+            let most = best.as_ref().map_or(f64::NEG_INFINITY, |(most, _)| *most);
+            if let Some(objective) = objective.filter(|own| *own > most) {
+                best = Some((objective, own));
+            }
+        }
+        Ok(best.map_or(trial, |(_, own)| own))
     }
 
     /// Returns a model with this kernel on the rows.

@@ -63,6 +63,32 @@ fn functions_of_single_inputs_are_found_as_sums() {
 }
 
 #[test]
+fn a_field_on_a_trend_is_not_left_to_straight_lines() {
+    // with the trend all of it looks like noise from a start far too long
+    for (seed, [size, waves, sd]) in
+        [(1, [0.5, 5.5, 0.45]), (2, [0.4, 6.5, 0.35]), (3, [0.4, 6.5, 0.35]), (4, [0.5, 7.0, 0.5])]
+    {
+        let mut rng = stream(seed, "field");
+        let x = Mat::from_fn(320, 2, |_, _| 4.0 * uniform(&mut rng) - 2.0);
+        let f = |a: f64, b: f64| {
+            let field = (waves * a + b).sin()
+                + (waves * b - 1.5 * a).sin()
+                + (waves * (0.8 * a - 0.7 * b)).cos();
+            1.2 * a + 0.8 * b + size * field
+        };
+        let y = Mat::from_fn(320, 1, |i, _| {
+            70.0 + 30.0 * (f(x[(i, 0)], x[(i, 1)]) + sd * noise(&mut rng))
+        });
+        let found = fitted(&x, &y, &automatic());
+        let (mean, _) = found.predict(x.as_ref(), sparsegp::fit::Of::Latent).expect("predictions");
+        let off = |i: usize| ((mean[(i, 0)] - 70.0) / 30.0 - f(x[(i, 0)], x[(i, 1)])).powi(2);
+        let error = (0..320).map(off).sum::<f64>() / 320.0;
+        // straight lines leave all of the field
+        assert!(error < 0.5 * 1.5 * size * size, "{error}, {:?}", choice(&found));
+    }
+}
+
+#[test]
 fn rough_functions_have_rough_kernels() {
     let f = |x: &[f64]| x[0].abs() - (x[1] - 0.7).abs() + 0.7 * (x[0] + x[1]).abs();
     let (x, y) = of(300, 2, f);

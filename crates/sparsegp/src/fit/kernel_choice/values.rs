@@ -97,6 +97,18 @@ pub(super) fn start_beside(kernel: &mut dyn Kernel, line: &dyn Kernel, left: f64
     }
 }
 
+/// Multiplies the lengthscales of a sum that ends in straight lines, but for so many terms; those of the last terms stay.
+pub(super) fn shorten(kernel: &mut dyn Kernel, by: f64, same: usize) {
+    let all = places(kernel.params_mut());
+    let last = terms(&all).saturating_sub(same + 1);
+    for (term, _, own) in all {
+        if term < last && own.role() == Role::Lengthscales && !own.frozen && !own.given {
+            let shorter: Vec<f64> = own.value().iter().map(|value| by * value).collect();
+            own.start(&shorter);
+        }
+    }
+}
+
 /// Starts the likelihood at that of another trial.
 pub(super) fn start_likelihood(model: &mut Model, from: &Model) {
     let before = from.likelihood.params();
