@@ -877,7 +877,7 @@ def test_a_frame_of_the_file_will_do(tmp_path):
         for other in (frame, frame[["b", "y", "a"]], polars.from_pandas(frame)):
             np.testing.assert_array_equal(own.predict(other), expected)
         assert own.score(frame, y) == own.score(frame[["a", "b"]], y)
-        with pytest.raises(ValueError, match="feature names"):
+        with pytest.raises(ValueError, match="column `b` is missing from the frame"):
             own.predict(frame[["a", "y"]])
     # frames that were learnt from are scikit-learn's matter
     model.fit(frame[["a", "b"]], y)
@@ -1040,7 +1040,7 @@ def test_progress_tells_what_happens(capsys):
 @pytest.mark.parametrize(
     "options, text",
     [
-        (dict(kernel="matern72"), "unknown kernel `matern72`.*nearest"),
+        (dict(kernel="matern72"), "unknown kernel `matern72`; did you mean .*`matern52`"),
         (dict(kernel=RBF(lengthscales=[1.0, 2.0, 3.0])), "3 values for 2"),
         (dict(likelihood="poison"), "unknown likelihood `poison`.*nearest"),
         (dict(likelihood="poisson"), "not a count|standardised|whole"),

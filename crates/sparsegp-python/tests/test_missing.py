@@ -159,3 +159,54 @@ def test_categories_that_no_training_row_had_are_predicted_where_that_is_asked_f
         np.testing.assert_allclose(pd.read_csv(io.StringIO(out))["mean"], mean, rtol=1e-9)
     with pytest.raises(ValueError, match="unknown is 'drop'"):
         model.set_params(unknown="drop").fit(pd.DataFrame({"make": make}), y)
+
+
+def refused(call, *words):
+    with pytest.raises(ValueError) as caught:
+        call()
+    for own in words:
+        assert own in str(caught.value)
+
+
+def test_cells_that_are_refused_are_named():
+    quick = {"max_iter": 2, "pilot": 0}
+    rows = pd.DataFrame({"a": i * 0.1, "b": np.cos(i)})
+    text = rows.assign(make=np.where(i % 2, "u", "v"))
+    gaps, holes = rows.copy(), text.copy()
+    gaps.loc[[7, 20, 9], "b"] = np.nan
+    holes.loc[[9, 4], "make"] = None
+    remedies = ("leave such rows out", "'mean'", "'indicator'", "'category'")
+    b = ("Input X contains NaN: row 7, column `b`: is missing", "3 such cells", *remedies)
+    array = ("Input X contains NaN: row 7, column 1: is missing", "3 such cells", *remedies)
+    make = ("Input X contains NaN: row 4, column `make`: is missing", "2 such cells", *remedies)
+    for kind, y in ((GPRegressor, Y), (GPClassifier, Y > 30)):
+        model, of_text = kind(**quick).fit(rows, y), kind(**quick).fit(text, y)
+        plain = kind(**quick).fit(rows.to_numpy(), y)
+        for own in (lambda k=kind, y=y: k(**quick).fit(gaps, y), lambda m=model: m.predict(gaps)):
+            refused(own, *b)
+        for own in (
+            lambda k=kind, y=y: k(**quick).fit(gaps.to_numpy(), y),
+            lambda m=plain: m.predict(gaps.to_numpy().tolist()),
+        ):
+            refused(own, *array)
+        for own in (lambda k=kind, y=y: k(**quick).fit(holes, y), lambda m=of_text: m.predict(holes)):
+            refused(own, *make)
+        refused(lambda m=of_text: m.predict(text.assign(b=gaps["b"])), *b)
+        far = gaps.replace(np.nan, -np.inf)
+        infinite = ("Input X contains infinity: row 7, column `b`: is infinite", "3 such cells")
+        refused(lambda k=kind, y=y: k(**quick).fit(far, y), *infinite)
+        refused(lambda m=model: m.predict(far), *infinite)
+    # texts are filled, and the others are not
+    of_words = GPRegressor(**quick, missing="category")
+    refused(lambda: of_words.fit(holes.assign(b=gaps["b"]), Y), "row 7, column `b`", "3 such cells", "'drop'")
+    of_words.fit(holes, Y)
+    refused(lambda: of_words.predict(holes.assign(b=gaps["b"])), "row 7, column `b`", "3 such cells")
+    # rows as they are given, also where some are left out
+    some = np.where(i == 2, np.nan, Y)
+    far = rows.assign(b=np.where(i == 9, np.inf, rows["b"]))
+    refused(
+        lambda: GPRegressor(missing="drop").fit(far, some),
+        "row 9, column `b`: is infinite (the only such cell)",
+    )
+    refused(lambda: GPRegressor().fit(rows, some), "Input y contains NaN: row 2: is missing", "'drop'")
+    refused(lambda: GPRegressor().fit(rows, np.where(i == 2, np.inf, Y)), "Input y contains infinity: row 2")

@@ -55,3 +55,44 @@ def test_parameters_and_columns_by_another_name():
         GPRegressor(fixed=["noise"], **QUICK).fit(X, Y)
     with pytest.raises(ValueError, match="is a likelihood, not a method"):
         GPRegressor(method="laplace", **QUICK).fit(X, Y)
+
+
+def test_kernels_that_are_nearly_called_so():
+    for text, words in (
+        ("mattern32", "^unknown kernel `mattern32`; did you mean `matern32`\\?$"),
+        ("rbf + mattern32", "^unknown kernel `mattern32`; did you mean `matern32`\\?$"),
+        ("zzzz", "^unknown kernel `zzzz`; nearest: .*known: rbf, "),
+    ):
+        with pytest.raises(ValueError, match=words):
+            GPRegressor(text, **QUICK).fit(X, Y)
+
+
+def test_frames_that_lack_columns():
+    pd = pytest.importorskip("pandas")
+    pl = pytest.importorskip("polars")
+    x = X[:, 0]
+    when = pd.date_range("2024-01-01", periods=40)
+    frame = pd.DataFrame({"when": when, "flag": ["yes", "no"] * 20, "x": x})
+    fitted = "the model was fitted on columns when, flag, x"
+    model, classes = GPRegressor(**QUICK).fit(frame, Y), GPClassifier(**QUICK).fit(frame, Y > 0)
+    for own, other in ((model, frame), (classes, frame), (model, pl.from_pandas(frame))):
+        with pytest.raises(ValueError, match=f"^column `x` is missing from the frame; {fitted}$"):
+            own.predict(other[["when", "flag"]])
+        with pytest.raises(ValueError, match=f"^columns `when`, `x` are missing from the frame; {fitted}$"):
+            own.predict(other[["flag"]])
+    calls = (model.predict, model.sample_y, model.latent_mean_and_variance, lambda X: model.score(X, Y))
+    for call in (*calls, lambda X: model.update(X, Y), lambda X: sparsegp.explain(model, X)):
+        with pytest.raises(ValueError, match=f"`x` is missing from the frame; {fitted}; nearest: `X`$"):
+            call(frame.rename(columns={"x": "X"}))
+    # numbers only, which are scikit-learn's matter otherwise
+    numbers = pd.DataFrame({"size": x, "width": x % 1})
+    model = GPRegressor(**QUICK).fit(numbers, Y)
+    with pytest.raises(ValueError, match="`size` is missing.*fitted on columns size, width; nearest: `sizes`$"):
+        model.predict(numbers.rename(columns={"size": "sizes"}))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(numbers.assign(more=1.0))
+    places = sparsegp.BayesianGPLVM(n_components=1, n_inducing=5, max_iter=2, n_restarts=1)
+    with pytest.warns(UserWarning):
+        places.fit(numbers)
+    with pytest.raises(ValueError, match="column `width` is missing from the frame"):
+        places.transform(numbers[["size"]])

@@ -19,6 +19,7 @@ from .._hints import hinted
 from .._progress import Progress, watching
 from ..kernels import Kernel, as_kernel
 from ._arguments import seed_of
+from ._refused import cells_named, check_columns
 from ._saving import in_files
 
 G = TypeVar("G", bound="BayesianGPLVM")
@@ -117,9 +118,12 @@ class BayesianGPLVM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     def _checked(self, X: ArrayLike, reset: bool) -> Array:
         least = 2 if reset else 1
-        x = validate_data(
-            self, X, dtype=np.float64, reset=reset, ensure_all_finite="allow-nan", ensure_min_samples=least
-        )
+        if not reset:
+            check_columns(X, list(getattr(self, "feature_names_in_", ())))
+        with cells_named(X, missing="keep", columns=None, fitted=not reset):
+            x = validate_data(
+                self, X, dtype=np.float64, reset=reset, ensure_all_finite="allow-nan", ensure_min_samples=least
+            )
         return np.require(x, np.float64, "A")
 
     def fit(self: G, X: ArrayLike, y: Any = None) -> G:

@@ -13,6 +13,7 @@ from .._arrays import Array
 from . import _frames
 from ._arguments import level_of_caller
 from ._filled import filled_column, filled_numbers, is_filled_number, missing_cells
+from ._refused import check_infinity
 
 # what fills missing inputs, and what there is besides
 _FILLS = ("mean", "indicator", "category")
@@ -67,6 +68,9 @@ def complete(missing: str, X: Any, y: Any, *others: Any) -> tuple[Any, ...]:
     kept = np.flatnonzero(~gaps)
     if len(kept) == 0:
         raise ValueError("no row is left: every one has a missing cell")
+    # by their rows before some are left out
+    check_infinity("X", X, ~gaps)
+    check_infinity("y", y, ~gaps)
     warnings.warn(
         f"{len(gaps) - len(kept)} of {len(gaps)} rows with missing values are left out",
         UserWarning,

@@ -25,6 +25,7 @@ from ._holidays import holidays_text
 from ._noisy import deviations
 from ._parameters import Parameters
 from ._places import of_array, points, sources, with_places
+from ._refused import cells_named, check_columns
 
 
 class Rows(Parameters):
@@ -47,6 +48,12 @@ class Rows(Parameters):
         X = _frames.without_index(X)
         for targets in y:
             _frames.refuse_times("y", targets)
+        columns = self._about["columns"] if self._of_file and not reset else None
+        with cells_named(X, *y, missing=self.missing, columns=columns, fitted=not reset):
+            return self._checked(X, *y, reset=reset, **how)
+
+    def _checked(self, X: Any, *y: Any, reset: bool, **how: Any) -> Any:
+        """Inputs, with targets or without, whose cells errors do not name yet."""
         if reset:
             self._columns = None
             _missing.check_unknown(self.unknown)
@@ -63,6 +70,8 @@ class Rows(Parameters):
                 self._columns = columns
                 return checked
         encoded = None if reset else self._encoded(X, new=not y)
+        if not reset and encoded is None:
+            check_columns(X, list(getattr(self, "feature_names_in_", ())))
         if encoded is None:
             date = _frames.date_column(X)
             if date is not None:
@@ -100,7 +109,9 @@ class Rows(Parameters):
             by_name = of_array(X, columns)
             if by_name is not None:
                 X, of_frame = by_name, set(by_name)
-        if not of_frame.issuperset(name for column in columns for name in sources(column)):
+        learnt = [name for column in columns for name in sources(column)]
+        if not of_frame.issuperset(learnt):
+            check_columns(X, learnt, list(self.feature_names_in_))
             return None
         if len(X) == 0:
             return np.empty((0, self.n_features_in_))

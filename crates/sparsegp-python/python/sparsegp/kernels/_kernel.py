@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Sequence
 from typing import Any, ClassVar, Optional, Union
@@ -168,6 +169,22 @@ class Product(_Operation):
     _type = "product"
 
 
+def _refuse_unknown(kind: str) -> None:
+    """Refuses kernels that the core does not know, by the name that is likely to be meant."""
+    known = [name for entry in entries_of("kernels") for name in (entry["name"], *entry["aliases"])]
+    near = difflib.get_close_matches(kind, known, 3, 0.7)
+    alike = [difflib.SequenceMatcher(None, name, kind).ratio() for name in near]
+    near = [name for name, own in zip(near, alike) if own == alike[0]]
+    try:
+        _core.Kernel(json.dumps({"type": kind}), 1)
+    except ValueError as error:
+        # positions in JSON are of nothing that was written
+        text = str(error)[max(0, str(error).find("unknown kernel")) :]
+        if near:
+            text = f"unknown kernel `{kind}`; did you mean {' or '.join(f'`{name}`' for name in near)}?"
+        raise ValueError(text) from None
+
+
 def _of(entries: Union[str, dict[str, Any]]) -> Kernel:
     if isinstance(entries, str):
         return as_kernel(entries)
@@ -177,7 +194,7 @@ def _of(entries: Union[str, dict[str, Any]]) -> Kernel:
         if kind in entry["aliases"]:
             kind = entry["name"]
     if kind not in Kernel._classes:
-        _core.Kernel(json.dumps({"type": kind}), 1)  # the core names the nearest
+        _refuse_unknown(kind)
         raise ValueError(f"the kernel `{kind}` has no class here")
     if "kernels" in entries:
         entries["kernels"] = tuple(_of(part) for part in entries["kernels"])
