@@ -112,7 +112,7 @@ def test_what_cannot_be_is_said():
     with pytest.raises(ValueError, match="early_stopping"):
         GPRegressor(early_stopping=0.2).fit(X, y, x_sd=sd)
     model = GPRegressor(n_inducing=10).fit(X, y, x_sd=sd)
-    with pytest.raises(ValueError, match="no column of X"):
+    with pytest.raises(ValueError, match="not a column of X"):
         model.predict(X, x_sd={0: "sd"})
     with pytest.raises(ValueError, match="names the feature 'z'"):
         model.predict(X, x_sd={"z": 0.1})
