@@ -574,7 +574,7 @@ def test_counts_with_exposure_and_trials():
     assert abs(found - 1 / (1 + np.exp(-np.sin(X[:, 0])))).mean() < 0.06
     with pytest.raises(ValueError, match="takes trials, not exposure"):
         share.predict(X, exposure=trials)
-    with pytest.warns(UserWarning, match="no counts"):
+    with pytest.warns(UserWarning, match="not counts"):
         GPCountRegressor(max_iter=3).fit(X, rate)
     with pytest.raises(ValueError, match="at least 0"):
         GPCountRegressor().fit(X, rate - 10)
