@@ -56,6 +56,7 @@ ORDER = (
     "estimators._documentation",
     "estimators._filled",
     "estimators._frames",
+    "estimators._refused",
     "estimators._missing",
     "estimators._holidays",
     "estimators._places",
