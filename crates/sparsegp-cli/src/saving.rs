@@ -29,7 +29,7 @@ pub fn save_with(path: &Path, write: &dyn Fn(&Path) -> sparsegp::Result<()>) -> 
     Err(Fail::Part(format!("{error}; nor could it be written elsewhere: {}", others.join("; "))))
 }
 
-/// Returns a name in a folder that nobody else has.
+/// Returns a name in a folder that no other file has.
 fn elsewhere(folder: &Path, path: &Path) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let process = std::process::id();

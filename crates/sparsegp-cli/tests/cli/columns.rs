@@ -219,3 +219,18 @@ fn names_with_line_breaks_stay_on_one_line() {
         "{text}"
     );
 }
+
+#[test]
+fn an_input_along_which_all_is_a_straight_line_is_not_irrelevant() {
+    let folder = Folder::new();
+    let mut table = String::from("a,copy,b,y\n");
+    for i in 0..40 {
+        let i = f64::from(i);
+        let y = (0.325 * i).sin() + 0.1 * (1.75 * i).cos();
+        table += &format!("{},{},{},{y}\n", (2.1 * i).sin(), 2.0 * y + 1.0, (3.7 * i).cos());
+    }
+    folder.write("t.csv", table);
+    let fitted = folder.ok("fit t.csv --target y --kernel rbf -o m");
+    // the lengthscale of `copy` is 11 standard deviations, those of the others are over 300
+    assert!(fitted.out.contains("irrelevant `a`, `b` (lengthscales"), "{}", fitted.out);
+}

@@ -72,6 +72,11 @@ fn a_saved_model_is_drawn_as_it_was_when_it_was_fitted() {
     folder.ok("fit curve.csv --target y --ignore test --test-mask curve.csv:test --plot 1.svg -o 1.safetensors");
     folder.ok("plot 1.safetensors curve.csv --test-mask curve.csv:test --output 2.svg");
     assert_eq!(folder.read("1.svg"), folder.read("2.svg"));
+    // of another table it is not known whether the model has seen its rows
+    folder.write("other.csv", "x,y\n0.1,0.2\n4.1,-0.7\n8.3,-0.9\n");
+    folder.ok("plot 1.safetensors other.csv --output 5.svg");
+    assert!(folder.read("1.svg").contains("training rows"));
+    assert!(!folder.read("5.svg").contains("training rows"));
     folder.ok("fit map.csv --target label --classes --full-batch --plot 3.svg -o 3.safetensors");
     folder.ok("plot 3.safetensors map.csv --output 4.svg");
     assert_eq!(folder.read("3.svg"), folder.read("4.svg"));

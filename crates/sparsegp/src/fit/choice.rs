@@ -93,7 +93,7 @@ pub(super) fn points_rule() -> String {
     )
 }
 
-/// Returns the number of steps of minibatches for so many rows where nobody says how many epochs:
+/// Returns the number of steps of minibatches for so many rows where no number of epochs is given:
 /// thousands, and from 10⁵ rows on the more the more there are to tell something new.
 pub(super) fn iterations(n: usize) -> f64 {
     LEAST_ITERATIONS as f64 * (n as f64 / 1e5).max(1.0).powf(0.6)

@@ -243,7 +243,7 @@ impl Fitted {
 
     /// Returns the log evidence or bound of the training data in their own units: the model's
     /// objective plus the Jacobian of standardisation. Log priors that were asked for are part of
-    /// it; the weak one of lengthscales that nobody asked for
+    /// it; the weak one of lengthscales that was not asked for
     /// ([`super::FitOptions::lengthscale_prior`]) is not.
     pub fn objective(&self) -> Option<f64> {
         let report = self.report.as_ref()?;

@@ -378,7 +378,7 @@ impl Learning<'_> {
     }
 }
 
-/// Returns a report whose objectives leave out the priors that nobody asked for.
+/// Returns a report whose objectives leave out the priors that were not asked for.
 fn without_assumed(mut report: TrainReport, model: &Model) -> TrainReport {
     if !model.params().iter().any(|(_, param)| param.assumed) {
         return report;

@@ -179,7 +179,7 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         true
     }
 
-    /// Returns the number of inducing points where nobody says how many; none where that is as for
+    /// Returns the number of inducing points where no number is given; none where that is as for
     /// most methods.
     fn usual_points(&self) -> Option<usize> {
         None

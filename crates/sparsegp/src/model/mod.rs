@@ -342,7 +342,7 @@ impl Model {
         log_prior(|v| self.visit(v), &mut vec![0.0; self.num_params()])
     }
 
-    /// Returns the part of [`Model::log_prior`] that nobody asked for ([`Param::assumed`]).
+    /// Returns the part of [`Model::log_prior`] that was not asked for ([`Param::assumed`]).
     pub fn assumed_log_prior(&self) -> f64 {
         assumed_log_prior(|v| self.visit(v))
     }

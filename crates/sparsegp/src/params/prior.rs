@@ -172,7 +172,7 @@ pub fn log_prior<'a>(visit: impl FnOnce(Visitor<'a, '_>), gradient: &mut [f64]) 
     total
 }
 
-/// Returns the part of [`log_prior`] that nobody asked for.
+/// Returns the part of [`log_prior`] that was not asked for.
 pub fn assumed_log_prior<'a>(visit: impl FnOnce(Visitor<'a, '_>)) -> f64 {
     let mut total = 0.0;
     visit(&mut |_, p| {

@@ -55,7 +55,7 @@ fn objective(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Result<Op
     }
 }
 
-/// Returns whether nobody has said anything of a parameter yet.
+/// Returns whether nothing of a parameter has been given yet.
 fn untouched(param: &Param) -> bool {
     movable(param) && param.value().iter().all(|v| *v == 0.0)
 }

@@ -26,7 +26,7 @@ const FINE_AFTER: [&str; 18] = [
     "faster", "slower", "greater", "further", "shorter", "nearer", "fewer", "finer",
 ];
 
-/// The words of a text in lower case, with the number of the line that each is in; marks of comments and lists are no words.
+/// The words of a text in lower case, with the number of the line that each is in; marks of comments and lists are not words.
 fn words(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (at, line) in text.lines().enumerate() {

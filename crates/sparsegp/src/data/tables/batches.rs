@@ -263,7 +263,7 @@ impl Reading {
         }
     }
 
-    /// Sends one epoch of stretches from all over the file; `false` if nobody wants more.
+    /// Sends one epoch of stretches from all over the file; `false` if no more is wanted.
     fn scattered(
         &self,
         places: &Places,
@@ -299,7 +299,7 @@ impl Reading {
         Ok(true)
     }
 
-    /// Sends one epoch of stretches that follow one another; `false` if nobody wants more.
+    /// Sends one epoch of stretches that follow one another; `false` if no more is wanted.
     fn in_order(
         &self,
         epoch: u64,

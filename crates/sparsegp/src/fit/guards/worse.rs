@@ -7,7 +7,7 @@ use crate::likelihoods::{Likelihood, Support, Target};
 use crate::linalg::column;
 use crate::model::Posterior;
 
-/// Rows that are looked at, where nobody has drawn more.
+/// Rows that are looked at, where no more have been drawn.
 pub(super) const ROWS: usize = 500;
 /// Fewer say little.
 const FEWEST: usize = 20;

@@ -4,7 +4,7 @@ use super::cloud::{BLOCK, Cloud};
 use super::lloyd::{Clusters, lloyd};
 use super::{Selected, check, distinct_rows, few_rows, gather, key};
 use crate::error::Result;
-use crate::rng::{permutation, uniform};
+use crate::rng::uniform;
 use faer::{Mat, MatRef};
 use rand::Rng;
 use std::collections::HashSet;
@@ -12,18 +12,12 @@ use std::collections::HashSet;
 /// Most of Lloyd's iterations.
 const ITERATIONS: usize = 30;
 
-/// Rows that are clustered, for each centre and at least: more move a centre by less than an eighth of the spread of its
-/// cluster, and take minutes where there are millions.
-const ROWS: (usize, usize) = (64, 1 << 14);
-
 /// Returns the centres of `m` clusters of the rows of `x` (N×D): seeds by greedy k-means++ (Arthur
 /// & Vassilvitskii 2007, with the several candidates per step that their conclusion advises), then
 /// at most 30 of Lloyd's iterations. If no more than `m` rows are distinct, these are the points.
-/// Of more than 64 M and 16 384 rows a random sample of as many is clustered: a smaller group than
-/// one row in 64 M may be left without a centre.
 ///
-/// Distances are Euclidean, so columns should have comparable scales. O(N M D) per iteration, N the rows that are clustered;
-/// runs on the current rayon pool, and the result does not depend on its size.
+/// Distances are Euclidean, so columns should have comparable scales. O(N M D) per iteration; runs
+/// on the current rayon pool, and the result does not depend on its size.
 ///
 /// # Errors
 /// [`crate::Error::Invalid`] without rows, columns or points; [`crate::Error::NonFinite`] for a NaN
@@ -34,14 +28,9 @@ pub fn kmeans(x: MatRef<'_, f64>, m: usize, generator: &mut impl Rng) -> Result<
     if let Some(all) = few_rows(x, m, &distinct) {
         return Ok(all);
     }
-    let sample = sample(x, m, generator);
-    let (x, distinct) = match &sample {
-        Some((rows, distinct)) => (rows.as_ref(), distinct),
-        None => (x, &distinct),
-    };
     let cloud = Cloud::new(x);
     let candidates = 2 + (m as f64).ln() as usize;
-    let seeds = seed(&cloud, x, m, candidates, distinct, &mut || uniform(generator));
+    let seeds = seed(&cloud, x, m, candidates, &distinct, &mut || uniform(generator));
     let centres = seeds.iter().flat_map(|&i| cloud.row(i).iter().copied()).collect();
     let Clusters { labels, .. } = lloyd(&cloud, centres, ITERATIONS);
     let points = means(x, &labels, m);
@@ -51,24 +40,6 @@ pub fn kmeans(x: MatRef<'_, f64>, m: usize, generator: &mut impl Rng) -> Result<
         format!("{m} inducing points were asked for, but only {} centres are distinct", kept.len())
     });
     Ok(Selected { points: gather(points.as_ref(), &kept), requested: m, note, trace_left: None })
-}
-
-/// Returns the rows that are clustered, and the first of those that are distinct; nothing where these are all rows, as they are
-/// too where hardly any of a sample are distinct.
-fn sample(
-    x: MatRef<'_, f64>,
-    m: usize,
-    generator: &mut impl Rng,
-) -> Option<(Mat<f64>, Vec<usize>)> {
-    let count = m.saturating_mul(ROWS.0).max(ROWS.1);
-    if x.nrows() <= count {
-        return None;
-    }
-    let mut rows = permutation(generator, x.nrows(), count);
-    rows.sort_unstable();
-    let sample = gather(x, &rows);
-    let distinct = distinct_rows(sample.as_ref(), m);
-    (distinct.len() > m).then_some((sample, distinct))
 }
 
 /// Returns the rows of `m` seeds of k-means++ among the rows of `x` (N×D): the best of `candidates` at each step, 1 for the plain

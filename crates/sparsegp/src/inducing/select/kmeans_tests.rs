@@ -33,28 +33,6 @@ fn is_much_better_than_random_on_clusters() {
 }
 
 #[test]
-fn a_sample_of_many_rows_has_nearly_the_clusters_of_all() {
-    for (n, d, m) in [(40_000, 2, 12), (20_000, 5, 40)] {
-        for x in [data(1, n, d), clusters(2, n, d, m)] {
-            let sampled = run(&x, m, 3).points;
-            let seeds = kmeans_seeds(x.as_ref(), m, 4, &mut stream(3, "test")).unwrap();
-            let all = kmeans_from(x.as_ref(), &seeds, ITERATIONS).unwrap().centres;
-            let (sampled, all) = (inertia(&x, &sampled), inertia(&x, &all));
-            assert!(sampled < 1.1 * all, "{n} {d} {m}: {sampled} {all}");
-        }
-    }
-}
-
-#[test]
-fn copies_that_fill_a_sample_hide_no_other_row() {
-    // of 40 000 rows all but 40 are the same
-    let x = Mat::from_fn(40_000, 1, |i, _| if i % 1000 == 7 { i as f64 } else { -5.0 });
-    let Selected { points, note, .. } = run(&x, 30, 1);
-    assert_eq!((points.nrows(), note), (30, None));
-    assert_eq!(distinct_rows(points.as_ref(), 30).len(), 30);
-}
-
-#[test]
 fn does_not_depend_on_threads() {
     for (n, d, m) in [(3, 1, 2), (1000, 2, 30), (3001, 7, 129)] {
         let x = data(n as u64, n, d);
