@@ -185,6 +185,8 @@ fn the_gallery_works() {
 #[cfg(unix)]
 #[test]
 fn the_readme_and_the_reference_work() {
+    // what it quotes of `compare` stands right after the commands, or nothing would be compared
+    assert!(steps("README.md").iter().any(|step| step.quoted.len() > 3));
     for page in ["README.md", "docs/reference/README.md"] {
         let folder = Folder::new();
         std::os::unix::fs::symlink(
