@@ -1040,7 +1040,7 @@ def test_progress_tells_what_happens(capsys):
 @pytest.mark.parametrize(
     "options, text",
     [
-        (dict(kernel="matern72"), "unknown kernel `matern72`; did you mean .*`matern52`"),
+        (dict(kernel="matern72"), "unknown kernel `matern72`; nearest: .*matern52"),
         (dict(kernel=RBF(lengthscales=[1.0, 2.0, 3.0])), "3 values for 2"),
         (dict(likelihood="poison"), "unknown likelihood `poison`.*nearest"),
         (dict(likelihood="poisson"), "not a count|standardised|whole"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Sequence
 from typing import Any, ClassVar, Optional, Union
@@ -170,19 +169,13 @@ class Product(_Operation):
 
 
 def _refuse_unknown(kind: str) -> None:
-    """Refuses kernels that the core does not know, by the name that is likely to be meant."""
-    known = [name for entry in entries_of("kernels") for name in (entry["name"], *entry["aliases"])]
-    near = difflib.get_close_matches(kind, known, 3, 0.7)
-    alike = [difflib.SequenceMatcher(None, name, kind).ratio() for name in near]
-    near = [name for name, own in zip(near, alike) if own == alike[0]]
+    """Refuses kernels that the core does not know, with the names that it says are nearest."""
     try:
         _core.Kernel(json.dumps({"type": kind}), 1)
     except ValueError as error:
-        # positions in JSON are of nothing that was written
-        text = str(error)[max(0, str(error).find("unknown kernel")) :]
-        if near:
-            text = f"unknown kernel `{kind}`; did you mean {' or '.join(f'`{name}`' for name in near)}?"
-        raise ValueError(text) from None
+        # positions are of JSON that the user did not write
+        text = str(error)
+        raise ValueError(text[max(0, text.find("unknown kernel")) :]) from None
 
 
 def _of(entries: Union[str, dict[str, Any]]) -> Kernel:
