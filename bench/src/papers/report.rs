@@ -41,17 +41,45 @@ const WORDS: [&str; 7] = [
 
 type Found<'a> = Vec<(&'a Entry, Option<Outcome>)>;
 
-/// Writes the pages into `docs`, with the pictures, from the results in `out`.
+/// The folder of `docs` that keeps the results which its pages are made of.
+const KEPT: &str = "results";
+
+/// Returns the result of an entry: the one in `out`, which is kept from now on, or the one that was kept.
+fn result(entry: &Entry, out: &Path, docs: &Path) -> std::io::Result<Option<Outcome>> {
+    let kept = docs.join(KEPT);
+    let Some(outcome) = stored(entry, out) else { return Ok(stored(entry, &kept)) };
+    let name = format!("{}.json", entry.name);
+    std::fs::copy(out.join(&name), kept.join(&name))?;
+    for picture in &outcome.pictures {
+        std::fs::copy(out.join(picture), docs.join(picture))?;
+    }
+    Ok(Some(outcome))
+}
+
+/// Refuses claims that name a check which a result does not have.
+fn check_claims(claims: &[Claim], found: &Found<'_>) -> Result<(), String> {
+    for (name, what) in claims.iter().flat_map(|claim| claim.checks) {
+        let outcome = found.iter().find(|(entry, _)| entry.name == *name);
+        let Some((_, Some(outcome))) = outcome else { continue };
+        if !what.is_empty() && !outcome.checks.iter().any(|check| check.what == *what) {
+            return Err(format!("a claim names the check `{what}`, which `{name}` does not have"));
+        }
+    }
+    Ok(())
+}
+
+/// Writes the pages into `docs`, with the pictures, from the results in `out` and, of experiments that have none there, from those
+/// that were kept in `docs`. Results in `out` are kept.
 ///
 /// # Errors
-/// A file that cannot be written or copied.
+/// A file that cannot be written or copied; a claim about a check that a result does not have.
 pub fn report(
     entries: &[Entry],
     claims: &[Claim],
     out: &Path,
     docs: &Path,
 ) -> Result<(), Box<dyn Error>> {
-    std::fs::create_dir_all(docs)?;
+    std::fs::create_dir_all(docs.join(KEPT))?;
     let mut front = String::from(HEAD);
     let mut counts = Table::new("", &[&["", "rows"][..], &WORDS].concat());
     let checks_of = ["", "checks", "reproduced", "direction holds", "not reproduced"];
@@ -60,10 +88,9 @@ pub fn report(
     let mut total = [0; WORDS.len() + 1];
     for paper in &PAPERS {
         let own = entries.iter().filter(|entry| entry.paper == paper.slug);
-        let found: Found<'_> = own.map(|entry| (entry, stored(entry, out))).collect();
-        for picture in found.iter().filter_map(|(_, o)| o.as_ref()).flat_map(|o| &o.pictures) {
-            std::fs::copy(out.join(picture), docs.join(picture))?;
-        }
+        let found = own.map(|entry| Ok((entry, result(entry, out, docs)?)));
+        let found: Found<'_> = found.collect::<std::io::Result<_>>()?;
+        check_claims(claims, &found)?;
         let mut count = [0; WORDS.len() + 1];
         for (entry, outcome) in &found {
             let verdict = words(entry, outcome.as_ref());
@@ -118,7 +145,8 @@ cargo run --release -p sparsegp-bench --bin papers -- report
 `quick` takes minutes, `day` hours, `full` has the sizes of the papers. `--seed`, `--threads` and
 `--data FOLDER` (tables that are not bundled) are options of `run`. Results go to `target/papers` as
 JSON, Markdown and SVG; a run that was interrupted skips what it has. These pages are written by
-`report` from such results: do not edit them.
+`report` from such results and from those in `results` beside them, where it keeps them: do not edit
+them.
 
 A verdict is the worst of the checks of an item. A check of a number is *reproduced* if it differs by no
 more than two standard errors; a check of a statement if the statement holds. Where the run was

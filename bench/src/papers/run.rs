@@ -6,6 +6,7 @@ use crate::page::{Area, Drawn};
 use plotters::prelude::*;
 use sparsegp::data::{Loaded, Selection, Table as File};
 use std::error::Error;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -69,11 +70,11 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Reads the tables of the entry that the folder of `--data` has, with the names of their files.
+    /// Reads the tables of the entry that the folder of `--data` has, with the names of their files. Notes their checksums.
     ///
     /// # Errors
     /// A table that cannot be read, or has other rows or inputs than the entry says.
-    pub fn folder(&self, classes: bool) -> Result<Vec<(String, Loaded)>, Box<dyn Error>> {
+    pub fn folder(&mut self, classes: bool) -> Result<Vec<(String, Loaded)>, Box<dyn Error>> {
         let Some(folder) = &self.settings.data else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for data in self.entry.data {
@@ -91,6 +92,7 @@ impl Run<'_> {
             if own != *size {
                 return Err(format!("{file} has rows and inputs {own:?}; expected {size:?}").into());
             }
+            self.note(format!("`{file}` has the CRC-32 {:08x}", checksum(&path)?));
             let name = file.split('.').next().unwrap_or(file);
             found.push((name.to_owned(), all));
         }
@@ -105,6 +107,12 @@ impl Run<'_> {
     /// Returns the seed.
     pub fn seed(&self) -> u64 {
         self.settings.seed
+    }
+
+    /// Returns a number that the paper prints, if it prints one of this name.
+    pub fn printed(&self, what: &str) -> Option<f64> {
+        let found = self.entry.printed.iter().find(|printed| printed.what == what);
+        found.map(|printed| printed.value)
     }
 
     /// Says that this run is smaller than the paper's: it shows directions at best.
@@ -192,6 +200,18 @@ impl Run<'_> {
         draw(&root.split_evenly((1, count)))?;
         root.present()?;
         Ok(())
+    }
+}
+
+/// Returns the CRC-32 of a file.
+fn checksum(path: &Path) -> std::io::Result<u32> {
+    let mut file = std::fs::File::open(path)?;
+    let (mut hasher, mut part) = (crc32fast::Hasher::new(), vec![0; 1 << 16]);
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(hasher.finalize()),
+            count => hasher.update(&part[..count]),
+        }
     }
 }
 

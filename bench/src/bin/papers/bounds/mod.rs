@@ -7,6 +7,7 @@ mod figure3;
 mod figure5;
 mod large;
 mod medium;
+mod orthogonal;
 mod snelson;
 mod table1;
 mod table2;
