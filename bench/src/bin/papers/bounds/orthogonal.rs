@@ -88,7 +88,7 @@ mod tests {
 
     /// Predictions by the formulas of the paper, from what is trained of q(u) and q(v): Eqs. 9 and 10.
     fn of_the_paper(fitted: &sparsegp::fit::Fitted, x: &Mat<f64>, m: usize) -> [Vec<f64>; 2] {
-        let model = &fitted.posterior.model;
+        let model = &fitted.model;
         let z = model.inducing_points().expect("points");
         let k = |a: MatRef<f64>, b: MatRef<f64>| {
             let mut out = Mat::zeros(a.nrows(), b.nrows());
@@ -96,7 +96,8 @@ mod tests {
             out
         };
         let (u, v) = (z.as_ref().subrows(0, m), z.as_ref().subrows(m, z.nrows() - m));
-        let factor = |a: &Mat<f64>| Cholesky::new(a.as_ref(), Jitter::default(), "a").expect("a");
+        let factor =
+            |a: &Mat<f64>| Cholesky::new(a.as_ref(), Jitter::Absolute(0.0), "a").expect("a");
         let of_u = factor(&k(u, u));
         // of the orthogonal process: c(a, b) = k(a, b) − k(a, u) K_uu⁻¹ k(u, b)
         let c = |a: MatRef<f64>, b: MatRef<f64>| {
@@ -148,6 +149,7 @@ mod tests {
                 method: "svgp".into(),
                 inducing: Some(2 * m),
                 pilot: 0,
+                jitter: Jitter::Relative(1e-13),
                 mean: Some("zero".into()),
                 set: vec![("likelihood.variance".into(), vec![0.3])],
                 batches: Some(BatchOptions { size: 20, training }),
@@ -159,7 +161,7 @@ mod tests {
             assert_eq!(factors.len(), start.free_count());
             options.batches.as_mut().expect("batches").training.adam.multipliers = factors;
             let fitted = fit(&dataset, &options, &engine, &mut ()).expect("a fit");
-            let root = fitted.posterior.model.q.as_ref().expect("a q").root(0);
+            let root = fitted.model.q.as_ref().expect("a q").root(0);
             let moved = |rows: std::ops::Range<usize>, cols: std::ops::Range<usize>| -> f64 {
                 let all = rows.flat_map(|i| cols.clone().map(move |j| (i, j)));
                 all.map(|(i, j)| (root[(i, j)] - f64::from(u8::from(i == j))).abs()).sum()

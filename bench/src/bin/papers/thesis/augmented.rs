@@ -46,13 +46,33 @@ pub fn kernel(lengthscale: f64, variance: f64) -> String {
 
 /// Returns training and test rows of every fold.
 pub fn folds(all: &Loaded, count: usize, seed: u64) -> sparsegp::Result<Vec<(Loaded, Loaded)>> {
+    folds_of(all, usize::MAX, count, seed)
+}
+
+/// Returns training and test rows of every fold of at most so many rows, which are drawn at random.
+pub fn folds_of(
+    all: &Loaded,
+    most: usize,
+    count: usize,
+    seed: u64,
+) -> sparsegp::Result<Vec<(Loaded, Loaded)>> {
     let n = all.x.nrows();
-    let mut fold = vec![0; n];
+    let mut fold = vec![None; n];
     let order = permutation(&mut stream(seed, "folds"), n, n);
-    order.iter().enumerate().for_each(|(at, row)| fold[*row] = at % count);
+    order.iter().take(most).enumerate().for_each(|(at, row)| fold[*row] = Some(at % count));
     let part = |k| {
-        let mask = Mask::new("fold", fold.iter().map(|f| *f == k));
-        Ok((all.rows_where(&mask, false)?, all.rows_where(&mask, true)?))
+        let training = Mask::new("fold", fold.iter().map(|f| f.is_some_and(|f| f != k)));
+        let test = Mask::new("fold", fold.iter().map(|f| *f == Some(k)));
+        Ok((all.rows_where(&training, true)?, all.rows_where(&test, true)?))
     };
     (0..count).map(part).collect()
+}
+
+/// Returns the rows with one of two classes for a target: whether it is above its median.
+pub fn above_the_median(mut all: Loaded) -> Loaded {
+    let mut sorted = all.y.col_as_slice(0).to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let median = sorted[sorted.len() / 2];
+    all.y = Mat::from_fn(all.y.nrows(), 1, |i, _| f64::from(u8::from(all.y[(i, 0)] > median)));
+    all
 }

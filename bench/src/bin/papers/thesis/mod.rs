@@ -4,6 +4,7 @@ mod aaci;
 mod augmented;
 mod basics;
 mod classes;
+mod curves;
 mod flow;
 mod more;
 mod oips;

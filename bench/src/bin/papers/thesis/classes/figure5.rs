@@ -5,9 +5,9 @@ use sparsegp::engine::Cpu;
 use sparsegp::fit::{Dataset, FitOptions, Of, Standardise, fit};
 use sparsegp::linalg::Mat;
 use sparsegp::samplers::gibbs::GibbsOptions;
-use sparsegp_bench::class_scores;
 use sparsegp_bench::page::Drawn;
 use sparsegp_bench::papers::{Axis, BLANK, Body, Data, Entry, Kind, Panel, Run, Series, Table};
+use sparsegp_bench::{class_scores, load};
 
 /// The experiment.
 pub const ENTRY: Entry = Entry {
@@ -15,17 +15,13 @@ pub const ENTRY: Entry = Entry {
     paper: "classes",
     item: "Figure 5",
     shows: "p, μ and σ² of two variational methods against Gibbs on wine",
-    data: &[Data::Folder {
-        file: "wine.csv",
-        size: (178, 13),
-        from: "UCI, Wine, with the class as the last column; `sklearn.datasets.load_wine` has it",
-    }],
+    data: &[Data::Bundled("wine")],
     protocol: "nine tenths of the rows, logistic-softmax, ℓ = 3 and variance 1; `tvgp` (without local \
                variables) and `cavi-full` against \
                `gibbs`, at the other rows",
     scaled: "hyperparameters are fixed",
     rule: "probabilities of both methods are within 0.1 of those of Gibbs in the mean, and accuracies within 0.05",
-    body: Body::WithData(run),
+    body: Body::Program(run),
     ..BLANK
 };
 
@@ -33,8 +29,7 @@ const METHODS: [(&str, &str); 3] =
     [("tvgp", "VI"), ("cavi-full", "augmented VI"), ("gibbs", "Gibbs")];
 
 fn run(run: &mut Run<'_>) -> Drawn {
-    let (_, all) = run.folder(true)?.swap_remove(0);
-    let (training, test) = folds(&all, 10, run.seed())?.swap_remove(0);
+    let (training, test) = folds(&load("wine", true), 10, run.seed())?.swap_remove(0);
     let scaling = Standardise { inputs: true, targets: false, robust: false, constants: true };
     let dataset = Dataset::from_loaded(training, scaling)?;
     let draws = run.size([20, 500, 5000, 10_000]);

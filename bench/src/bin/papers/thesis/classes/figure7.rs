@@ -1,12 +1,11 @@
 //! Figure 7: error and NLL of digits by time.
 
+use crate::thesis::curves::{Point, cells, panels, point, sooner};
 use sparsegp::data::Mask;
-use sparsegp::engine::Cpu;
-use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Standardise, fit};
+use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Standardise};
+use sparsegp_bench::load;
 use sparsegp_bench::page::Drawn;
-use sparsegp_bench::papers::{Axis, BLANK, Body, Data, Entry, Kind, Panel, Run, Series, Table};
-use sparsegp_bench::{class_scores, load};
-use std::time::Instant;
+use sparsegp_bench::papers::{BLANK, Body, Data, Entry, Run, Table};
 
 /// The experiment.
 pub const ENTRY: Entry = Entry {
@@ -50,8 +49,8 @@ fn run(run: &mut Run<'_>) -> Drawn {
     let scaling = Standardise { inputs: false, targets: false, robust: false, constants: true };
     let dataset = Dataset::from_loaded(training, scaling)?;
     let mut table = Table::new("", &["likelihood", "epochs", "seconds", "error", "NLL"]);
-    let (mut lines, mut curves) = ([Vec::new(), Vec::new()], Vec::new());
-    for (colour, (name, likelihood, method)) in WAYS.into_iter().enumerate() {
+    let mut curves = Vec::new();
+    for (name, likelihood, method) in WAYS {
         let mut curve = Vec::new();
         for epochs in budgets {
             let mut batches = BatchOptions { size: 200, ..BatchOptions::default() };
@@ -66,56 +65,20 @@ fn run(run: &mut Run<'_>) -> Drawn {
                 batches: Some(batches),
                 ..FitOptions::default()
             };
-            let clock = Instant::now();
-            let fitted = fit(&dataset, &options, &Cpu::default(), &mut ())?;
-            let seconds = clock.elapsed().as_secs_f64();
-            let (wrong, log) = class_scores(&fitted.predict_proba(test.x.as_ref())?, &test.y);
-            curve.push((seconds, wrong, log));
-            table.row(vec![
-                name.into(),
-                epochs.to_string(),
-                format!("{seconds:.1}"),
-                format!("{wrong:.3}"),
-                format!("{log:.3}"),
-            ]);
+            let found = point(&dataset, &test, &options)?;
+            let own = [name.to_owned(), epochs.to_string()];
+            table.row([&own[..], &cells(&found)].concat());
+            curve.push(found);
         }
-        lines[0].push(Series::new(
-            name,
-            Kind::Line,
-            colour,
-            curve.iter().map(|p| (p.0, p.1)).collect(),
-        ));
-        lines[1].push(Series::new(
-            name,
-            Kind::Line,
-            colour,
-            curve.iter().map(|p| (p.0, p.2)).collect(),
-        ));
         curves.push(curve);
     }
     run.table(table);
     judge(run, &curves);
-    let panels = lines.into_iter().zip(["error", "NLL"]).map(|(series, y)| Panel {
-        title: y.into(),
-        x: Axis::new("seconds").log(),
-        y: Axis::new(y),
-        series,
-    });
-    run.figure("", 2, &panels.collect::<Vec<_>>())
+    run.figure("", 2, &panels("", &WAYS.map(|way| way.0), &curves))
 }
 
 /// Judges the time to the last NLL of robust-max.
-fn judge(run: &mut Run<'_>, curves: &[Vec<(f64, f64, f64)>]) {
-    let (own, rival) = (&curves[0], curves[3][curves[3].len() - 1]);
-    let there = own.iter().find(|p| p.2 <= rival.2 + 0.02);
-    let last = own[own.len() - 1];
-    let ours = match there {
-        Some(p) => format!("after {:.1} s, {:.1} times as fast", p.0, rival.0 / p.0),
-        None => format!(
-            "never: {:.3} after {:.1} s, robust-max {:.3} after {:.1} s",
-            last.2, last.0, rival.2, rival.0
-        ),
-    };
-    let holds = there.is_some_and(|p| rival.0 > 10.0 * p.0);
+fn judge(run: &mut Run<'_>, curves: &[Vec<Point>]) {
+    let (ours, holds) = sooner(&curves[0], &curves[3], |p| p.nll, 0.02, 0.1);
     run.holds("time to the NLL of robust-max", "ten times as fast", ours, holds);
 }

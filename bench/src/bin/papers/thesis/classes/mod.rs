@@ -2,9 +2,10 @@
 
 mod clusters;
 mod figure5;
+mod figure6;
 mod figure7;
 
-use sparsegp_bench::papers::{BLANK, Body, Data, Entry};
+use sparsegp_bench::papers::{BLANK, Body, Entry};
 
 /// Its experiments.
 pub const ENTRIES: &[Entry] = &[
@@ -27,18 +28,6 @@ pub const ENTRIES: &[Entry] = &[
     clusters::CONFIDENCE,
     clusters::LEVELS,
     figure5::ENTRY,
-    Entry {
-        name: "classes-figure6",
-        paper: "classes",
-        item: "Figure 6",
-        shows: "NLL and time by the number of inducing points, shared or own, on Shuttle",
-        data: &[Data::Folder {
-            file: "shuttle.csv",
-            size: (58_000, 9),
-            from: "UCI, Statlog (Shuttle)",
-        }],
-        body: Body::NoData("Shuttle is not bundled"),
-        ..BLANK
-    },
+    figure6::ENTRY,
     figure7::ENTRY,
 ];

@@ -208,7 +208,7 @@ mod tests {
     fn no_gaussian_nearby_has_a_smaller_free_energy() {
         let (mean, [a, b]) = best_gaussian();
         let best = free_energy(mean, [a, b], 0.0);
-        for k in 0..200 {
+        for k in 1..200 {
             let turn = |q: f64| (1.7 * k as f64 * q).sin();
             let near = [mean[0] + turn(0.3), mean[1] + turn(0.7)];
             let scales = [a * (0.4 * turn(1.1)).exp(), b * (0.4 * turn(1.3)).exp()];

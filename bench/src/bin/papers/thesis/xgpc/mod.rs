@@ -2,6 +2,7 @@
 
 mod figure1;
 mod table1;
+mod time;
 
 use sparsegp_bench::papers::{BLANK, Body, Data, Entry};
 
@@ -24,29 +25,7 @@ pub const ENTRIES: &[Entry] = &[
         body: Body::NoData(LIBSVM),
         ..BLANK
     },
-    Entry {
-        name: "xgpc-figure2",
-        paper: "xgpc",
-        item: "Figure 2",
-        shows: "NLL and error by time on Electricity, Cod RNA and SUSY",
-        body: Body::NoData(LIBSVM),
-        ..BLANK
-    },
-    Entry {
-        name: "xgpc-figure3",
-        paper: "xgpc",
-        item: "Figure 3",
-        shows: "error and time by the number of inducing points on Shuttle",
-        body: Body::NoData(LIBSVM),
-        ..BLANK
-    },
-    Entry {
-        name: "xgpc-figures4-6",
-        paper: "xgpc",
-        item: "Figures 4 to 6",
-        panels: 3,
-        shows: "NLL and error by time on the other ten tables",
-        body: Body::NoData(LIBSVM),
-        ..BLANK
-    },
+    time::SELECTED,
+    time::POINTS,
+    time::OTHERS,
 ];
