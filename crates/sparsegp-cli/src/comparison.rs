@@ -5,7 +5,7 @@ use crate::compare_args::CompareArgs;
 use crate::context::Reply;
 use crate::fail::Result;
 use crate::folds::{Fold, Protocol};
-use crate::format::{Align, Table, number, seconds};
+use crate::format::{Align, Table, number, rounded, seconds};
 use serde_json::{Value, json};
 use sparsegp::atomic;
 use std::fmt::Write;
@@ -28,7 +28,7 @@ fn with_error((mean, error): (f64, Option<f64>)) -> String {
                 // the same on all divisions, such as a share of 100 %
                 _ => return format!("{} ± 0", number(mean, 4)),
             };
-            format!("{mean:.decimals$} ± {error:.decimals$}")
+            format!("{} ± {}", rounded(mean, decimals), rounded(error, decimals))
         }
         _ => number(mean, 4),
     }

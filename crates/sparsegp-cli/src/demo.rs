@@ -5,7 +5,7 @@ use crate::data::{self, Split};
 use crate::facts;
 use crate::fail::{Fail, Result};
 use crate::fit;
-use crate::format::{Align, Table, number, seconds};
+use crate::format::{Align, Table, number, rounded, seconds};
 use crate::score::{self, Score};
 use crate::{plot, report, scores};
 use flate2::read::MultiGzDecoder;
@@ -107,7 +107,7 @@ pub fn run(context: &Context) -> Result<Reply> {
         table.row(vec![
             method.into(),
             if sparse { INDUCING.to_string() } else { "all rows".into() },
-            fitted.objective().map_or("–".into(), |value| format!("{value:.3}")),
+            fitted.objective().map_or("–".into(), |value| rounded(value, 3)),
             number(overall.rmse, 4),
             number(overall.nlpd, 4),
             format!("{:.0} %", 100.0 * overall.coverage_95),

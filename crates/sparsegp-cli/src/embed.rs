@@ -18,7 +18,7 @@ use sparsegp::latent::{
     fit_gplvm_watched,
 };
 use sparsegp::linalg::Mat;
-use sparsegp::{Error, io};
+use sparsegp::{Error, error::in_shell, io};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -54,8 +54,8 @@ pub struct EmbedArgs {
     /// Columns to leave out; repeatable
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', conflicts_with = "columns")]
     pub ignore: Vec<String>,
-    /// Pass this column through to the coordinates; repeatable
-    #[arg(long, value_name = "COLUMN")]
+    /// Pass these columns through to the coordinates, in this order
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
     pub id: Vec<String>,
     /// Dimensions, at most
     #[arg(long, short, value_name = "Q", default_value = "2", value_parser = values::at_least_one)]
@@ -146,9 +146,12 @@ fn read(args: &EmbedArgs, table: &Table, names: &[String]) -> Result<Loaded> {
                 args.data.display(),
                 match args.with {
                     Some(_) => String::new(),
-                    None => format!(
-                        ": leave it out with --ignore {name}, or colour the picture by it with --color {name}"
-                    ),
+                    None => {
+                        let own = in_shell(name);
+                        format!(
+                            ": leave it out with --ignore {own}, or colour the picture by it with --color {own}"
+                        )
+                    }
                 }
             )));
         }
@@ -255,7 +258,8 @@ impl Heads {
             if let Some(name) = twice.map(|at| all[at]) {
                 return Err(Fail::usage(format!(
                     "two columns that are written would have the name `{name}`; rename it in the table, or leave \
-                     --id {name} out"
+                     --id {} out",
+                    in_shell(name)
                 )));
             }
         }

@@ -3,7 +3,7 @@
 use crate::context::{Context, Reply};
 use crate::data::{BLOCK, MissingChoice};
 use crate::fail::{Fail, Result};
-use crate::format::{Align, Table, count, number};
+use crate::format::{Align, Table, count, number, rounded};
 use crate::outputs::refuse_overwriting;
 use crate::plot;
 use crate::predictions::field;
@@ -51,8 +51,8 @@ pub struct ExplainArgs {
     /// Write the effects as CSV; compressed if the name ends in .gz
     #[arg(long, short, value_name = "OUT.csv")]
     pub output: Option<PathBuf>,
-    /// Effects of this input only; repeatable
-    #[arg(long, value_name = "COLUMN")]
+    /// Effects of these inputs only
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
     pub input: Vec<String>,
     /// Accumulated local effects, for inputs that depend on each other
     #[arg(long)]
@@ -180,7 +180,10 @@ pub fn run(args: &ExplainArgs, context: &Context) -> Result<Reply> {
 fn share(own: &Share) -> String {
     match own.lower.is_nan() {
         true => number(own.mean, 2),
-        false => format!("{:.2} [{:.2}, {:.2}]", own.mean, own.lower, own.upper),
+        false => {
+            let [mean, lower, upper] = [own.mean, own.lower, own.upper].map(|v| rounded(v, 2));
+            format!("{mean} [{lower}, {upper}]")
+        }
     }
 }
 

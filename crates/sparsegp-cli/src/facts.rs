@@ -150,11 +150,35 @@ fn training_text(report: &TrainReport) -> String {
     )
 }
 
+/// Returns a text in which kernels have the periods of seasons in the data's units, as `periodic(period=365.2425)`.
+fn with_seasons(fitted: &Fitted, text: &str) -> String {
+    let (head, tail) = ("period={value: ", ", frozen: true}");
+    let seasons =
+        fitted.parameters().into_iter().filter(|own| own.role == Role::Period && own.frozen);
+    let lengths: Vec<(f64, f64)> =
+        seasons.filter_map(|own| Some((*own.value.first()?, *own.data_units?.first()?))).collect();
+    let mut parts = text.split(head);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let season = part.split_once(tail).and_then(|(value, rest)| {
+            let value: f64 = value.parse().ok()?;
+            // specifications have ten digits, in the data's units where values of kernels are
+            let is_it = |own: f64| (own - value).abs() <= 1e-8 * value.abs();
+            let (_, length) = lengths.iter().find(|(own, data)| is_it(*own) || is_it(*data))?;
+            let length: f64 = format!("{length:.8e}").parse().ok()?;
+            Some(format!("period={length}{rest}"))
+        });
+        out += &season.unwrap_or_else(|| format!("{head}{part}"));
+    }
+    out
+}
+
 /// Returns what was chosen about the model on the way.
 fn of_decisions(fitted: &Fitted, report: &TrainReport) -> Vec<Fact<'static>> {
     let mut lines = Vec::new();
     if let Some(choice) = &report.kernels {
-        lines.push(("choice", format!("`{}`: {}", choice.kernel, choice.reason)));
+        let text = format!("`{}`: {}", choice.kernel, choice.reason);
+        lines.push(("choice", with_seasons(fitted, &text)));
     }
     let logs: Vec<String> = (0..fitted.scaler.x_log.len())
         .filter(|q| fitted.scaler.log_unit(*q).is_some())

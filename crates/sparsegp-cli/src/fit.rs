@@ -146,9 +146,6 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
             }
         ));
     }
-    if !args.settings.has("likelihood") && from.is_none() && gaussian {
-        notes.extend(two_values(&dataset)?);
-    }
     context.warn(&notes);
     if let Some(path) = options.checkpoint.as_deref().filter(|path| path.exists()) {
         context.note(&format!("{} exists: resuming from it", path.display()));
@@ -161,30 +158,6 @@ pub fn learn_from(args: &FitArgs, split: &Split, context: &Context) -> Result<Le
         fitted.reason = reason;
     }
     Ok(Learnt { fitted, opened, notes, dropped })
-}
-
-/// Returns what to say where a target of two values is learnt as numbers; nobody looks through a
-/// table that is not in memory.
-fn two_values(dataset: &Dataset) -> Result<Option<String>> {
-    let ([name], true) = (dataset.target_names.as_slice(), dataset.source.is_resident()) else {
-        return Ok(None);
-    };
-    let mut values: Vec<f64> = Vec::new();
-    dataset.source.for_each_chunk(dataset.source.rows(), &mut |chunk| {
-        for i in 0..chunk.y.nrows() {
-            let value = chunk.y[(i, 0)];
-            if values.len() < 3 && !value.is_nan() && !values.contains(&value) {
-                values.push(value);
-            }
-        }
-        Ok(())
-    })?;
-    let odd = values.len() == 2 && dataset.source.rows() > 2;
-    Ok(odd.then(|| {
-        format!(
-            "`{name}` has two values and is learnt as numbers; if they are classes, add --classes"
-        )
-    }))
 }
 
 /// Scores on the training rows and, where some were held out, on those.

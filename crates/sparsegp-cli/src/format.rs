@@ -21,6 +21,15 @@ pub fn number(value: f64, digits: usize) -> String {
     }
 }
 
+/// Returns a number with so many decimals; what rounds to 0 has no sign.
+pub fn rounded(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$}");
+    match text.strip_prefix('-') {
+        Some(zero) if zero.bytes().all(|b| matches!(b, b'0' | b'.')) => zero.to_owned(),
+        _ => text,
+    }
+}
+
 /// Returns numbers separated by spaces; a long list is abbreviated unless `full`.
 pub fn numbers(values: &[f64], full: bool) -> String {
     const SHOWN: usize = 6;
@@ -239,6 +248,21 @@ mod tests {
         let many: Vec<f64> = (0..100).map(f64::from).collect();
         assert!(numbers(&many, false).ends_with("… (100 values from 0 to 99.00)"));
         assert!(numbers(&many, true).ends_with("99.00"));
+    }
+
+    #[test]
+    fn what_rounds_to_zero_has_no_sign() {
+        for (value, decimals, text) in [
+            (-0.001, 2, "0.00"),
+            (-0.0, 3, "0.000"),
+            (-0.4, 0, "0"),
+            (-0.005_1, 2, "-0.01"),
+            (1.26, 1, "1.3"),
+            (f64::NEG_INFINITY, 2, "-inf"),
+        ] {
+            assert_eq!(rounded(value, decimals), text);
+        }
+        assert_eq!(rounded(f64::NAN, 2), "NaN");
     }
 
     #[test]

@@ -61,8 +61,8 @@ pub struct PredictArgs {
     /// Write CSV here instead of to stdout; compressed if the name ends in .gz
     #[arg(long, short, value_name = "OUT.csv")]
     pub output: Option<PathBuf>,
-    /// Pass this column through; repeatable
-    #[arg(long, value_name = "COLUMN")]
+    /// Pass these columns through, in this order
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
     pub id: Vec<String>,
     /// What is predicted.
     #[command(flatten)]

@@ -42,8 +42,8 @@ pub struct SampleArgs {
     /// Write CSV here instead of to stdout; compressed if the name ends in .gz
     #[arg(long, short, value_name = "OUT.csv")]
     pub output: Option<PathBuf>,
-    /// Pass this column through; repeatable
-    #[arg(long, value_name = "COLUMN")]
+    /// Pass these columns through, in this order
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',')]
     pub id: Vec<String>,
     /// Draws
     #[arg(long, allow_negative_numbers = true, value_name = "N", value_parser = at_least_one, default_value_t = 10)]

@@ -1,6 +1,6 @@
 //! Scores as tables and as JSON.
 
-use crate::format::{Align, Table, number};
+use crate::format::{Align, Table, number, rounded};
 use crate::score::{AllScores, Score};
 use serde_json::{Value, json};
 use sparsegp::metrics::classes::ClassScores;
@@ -24,9 +24,9 @@ fn cells(score: &Score) -> Vec<(&'static str, String)> {
         Score::Gaussian(s) => vec![
             ("RMSE", four(s.rmse)),
             ("MAE", four(s.mae)),
-            ("R²", maybe(s.r2, |v| format!("{v:.4}"))),
+            ("R²", maybe(s.r2, |v| rounded(v, 4))),
             ("NLPD", four(s.nlpd)),
-            ("MSLL", maybe(s.msll, |v| format!("{v:.4}"))),
+            ("MSLL", maybe(s.msll, |v| rounded(v, 4))),
             ("CRPS", four(s.crps)),
             ("in 50 %", percent(s.coverage_50)),
             ("in 90 %", percent(s.coverage_90)),

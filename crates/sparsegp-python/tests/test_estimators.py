@@ -1193,6 +1193,32 @@ def test_what_rows_say_against_a_likelihood_is_named():
     assert sparsegp.RobustGPRegressor("rbf").fit(X, y).findings_ == []
 
 
+def test_inputs_that_are_hardly_meant_are_named():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0, 6, size=(100, 2))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(100)
+    options = dict(kernel="rbf", max_iter=5)
+    with pytest.warns(UserWarning, match="input column `x2` gives the target `y.*` away"):
+        GPRegressor(**options).fit(np.c_[X, 32.0 + 1.8 * y], y)
+    with pytest.warns(UserWarning, match="input column `x2` numbers the rows"):
+        GPRegressor(**options).fit(np.c_[X, np.arange(100.0)], y)
+
+
+def test_counts_and_classes_that_are_learnt_as_numbers_are_named():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(0, 6, size=(200, 1))
+    counts = rng.poisson(np.exp(np.sin(X[:, 0])))
+    with pytest.warns(UserWarning, match="`poisson`"):
+        model = GPRegressor("rbf").fit(X, counts)
+    assert [own["name"] for own in model.findings_] == ["counts"]
+    with pytest.warns(UserWarning, match="has two values.*GPClassifier"):
+        model = GPRegressor("rbf").fit(X, (counts > 1).astype(float))
+    assert model.findings_ == []
+    # nothing is said against a choice
+    chosen = GPRegressor("rbf", likelihood="gaussian").fit(X, counts)
+    assert "counts" not in [own["name"] for own in chosen.findings_]
+
+
 def test_inputs_over_powers_of_ten_are_learnt_from_by_their_logarithms():
     rng = np.random.default_rng(4)
     u = rng.uniform(0, 10, 90)

@@ -201,6 +201,20 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
+/// Returns a word as a shell takes it for one: in quotes where a shell would divide or change it.
+///
+/// ```
+/// assert_eq!(sparsegp::error::in_shell("width"), "width");
+/// assert_eq!(sparsegp::error::in_shell("cell width"), "'cell width'");
+/// ```
+pub fn in_shell(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-.,:/=+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
 fn nearest_phrase(nearest: &[String]) -> String {
     match nearest {
         [] => "there are no parameters".to_owned(),

@@ -70,8 +70,8 @@ pub struct FollowArgs {
     /// Write the predictions of rows before they are learnt as CSV, as they come
     #[arg(long, value_name = "OUT.csv")]
     pub predictions: Option<PathBuf>,
-    /// Pass this column through to the predictions, beside the targets; repeatable
-    #[arg(long, value_name = "COLUMN", requires = "predictions")]
+    /// Pass these columns through to the predictions, in this order, beside the targets
+    #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', requires = "predictions")]
     pub id: Vec<String>,
     #[command(flatten)]
     pub learn: LearnArgs,

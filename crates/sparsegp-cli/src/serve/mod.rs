@@ -32,7 +32,8 @@ GET /health    {\"status\": \"ok\"}
 POST /predict  {\"rows\": [{\"column\": value, …}, …]}, and if wanted \"quantiles\": [0.05, 0.95], \"latent\": true; answers
                {\"predictions\": [{\"mean\": …, \"sd\": …, \"q0.025\": …}, …]}, the columns of `sparsegp predict`
 
-Values are as in a table: numbers, texts, dates. Columns that the model does not have do not matter. What is wrong is
+Values are as in a table: numbers, texts, dates. Texts are read as those of the table that the model learnt from, with its
+decimal separator and its formats of dates. Columns that the model does not have do not matter. What is wrong is
 answered by 400 and {\"error\": …} with row and column. A request has at most 16 MiB, and a million numbers in rows and
 answers: more is answered by 413.
 

@@ -1,7 +1,7 @@
 //! Rows in JSON, read as cells of a table are.
 
 use serde_json::{Map, Value};
-use sparsegp::data::{Block, Encoding, InputColumn};
+use sparsegp::data::{Block, Encoding, InputColumn, ReadOptions};
 use sparsegp::fit::Fitted;
 use sparsegp::likelihoods::Extra;
 use sparsegp::linalg::Mat;
@@ -9,6 +9,8 @@ use sparsegp::linalg::Mat;
 /// The columns that rows have, as a model reads them.
 pub struct Columns {
     inputs: Vec<InputColumn>,
+    /// How texts are written: as in the table that the model learnt from.
+    written: ReadOptions,
     /// Name of the column of further numbers, and what they are.
     pub extra: Option<(String, Extra)>,
     width: usize,
@@ -24,26 +26,30 @@ fn missing() -> String {
     "is missing: give it a value".into()
 }
 
-/// Returns the numbers of a cell.
-fn numbers(column: &InputColumn, value: &Value) -> Result<Vec<f64>, String> {
+/// Returns the numbers of a cell; its text, if it is one, is written so.
+fn numbers(column: &InputColumn, value: &Value, written: &ReadOptions) -> Result<Vec<f64>, String> {
     match (value, &column.encoding) {
         (Value::Null, _) => column.numbers("").map_err(|_| missing()),
         (Value::Number(number), Encoding::Number) => {
             number.as_f64().map(|v| vec![v]).ok_or_else(|| format!("`{number}` is not a number"))
         }
-        // as the cell is written in a table
+        // as the cell is written in a table with a decimal point
         (Value::Number(number), _) => column.numbers(&number.to_string()),
         (Value::Bool(value), _) => column.numbers(&value.to_string()),
-        (Value::String(text), _) => column.numbers(text),
+        (Value::String(text), _) => column.numbers_as(text, written),
         (other, _) => Err(no_cell(other)),
     }
 }
 
 /// Returns the inputs that the cells of a column become; of a place those of both its columns.
-fn of_column(column: &InputColumn, cells: &Map<String, Value>) -> Result<Vec<f64>, String> {
+fn of_column(
+    column: &InputColumn,
+    cells: &Map<String, Value>,
+    written: &ReadOptions,
+) -> Result<Vec<f64>, String> {
     let cell = |name: &str, as_is: &InputColumn| {
         let value = cells.get(name).unwrap_or(&Value::Null);
-        numbers(as_is, value).map_err(|reason| format!("column `{name}` {reason}"))
+        numbers(as_is, value, written).map_err(|reason| format!("column `{name}` {reason}"))
     };
     if let Encoding::Place { .. } = column.encoding {
         let of = |name: &str| cell(name, &InputColumn::number(name));
@@ -62,7 +68,7 @@ impl Columns {
             _ => None,
         };
         let width = inputs.iter().map(|column| column.input_names().len()).sum();
-        Self { inputs, extra, width }
+        Self { inputs, written: fitted.read_options(), extra, width }
     }
 
     /// Returns the number of numbers in a row.
@@ -78,7 +84,9 @@ impl Columns {
             None | Some(Value::Null) => {
                 return extra.default.map(Some).ok_or_else(|| wrong(missing()));
             }
-            Some(Value::String(text)) => InputColumn::number(name).numbers(text).map(|own| own[0]),
+            Some(Value::String(text)) => {
+                InputColumn::number(name).numbers_as(text, &self.written).map(|own| own[0])
+            }
             Some(Value::Number(number)) => {
                 number.as_f64().ok_or_else(|| format!("`{number}` is not a number"))
             }
@@ -109,7 +117,7 @@ impl Columns {
             };
             let mut q = 0;
             for column in &self.inputs {
-                let own = of_column(column, cells).map_err(at)?;
+                let own = of_column(column, cells, &self.written).map_err(at)?;
                 for value in own {
                     if !value.is_finite() {
                         return Err(at(format!("column `{}` is not finite", column.name)));

@@ -104,6 +104,25 @@ fn columns_that_cannot_be_encoded_say_what_to_do() {
     );
     let fit = folder.json("fit t.csv --target y --ignore name --categorical a --max-iterations 2");
     assert_eq!(fit["model"]["inputs"].as_array().unwrap().len(), 7);
+    // a name with a blank is in quotes, and what a model has learnt is not decided again
+    let spaced = |cell: &str| {
+        let row = |i: usize| format!("{},{}\n", if i == 29 { cell } else { "1.5" }, i % 3);
+        "cell width,y\n".to_owned() + &(0..30).map(row).collect::<String>()
+    };
+    folder.write("s.csv", spaced("wide"));
+    folder.refused(
+        1,
+        "fit s.csv --target y",
+        &["row 30, column `cell width`", "`wide` is text", "`--categorical 'cell width'`"],
+    );
+    folder.write("u.csv", spaced("2.5"));
+    folder.ok("fit u.csv --target y --max-iterations 2 -o u");
+    for cell in ["wide", "12 kg", "<5"] {
+        folder.write("s.csv", spaced(cell));
+        folder.refused(1, "predict u s.csv", &["row 30, column `cell width`", cell]);
+        let said = folder.run("predict u s.csv").err;
+        assert!(!said.contains("--categorical"), "{said}");
+    }
 }
 
 /// A kernel of labels has its column as codes; another kernel the same column as inputs of its name.

@@ -24,7 +24,8 @@ const FIT: &str = "fit cars.csv --target mileage --kernel matern52 --max-iterati
 fn rows_with_missing_inputs_are_learnt_from_and_predicted() {
     let folder = Folder::new();
     folder.write("cars.csv", cars());
-    folder.refused(1, FIT, &["row 3", "column `make`", "--missing drop"]);
+    let ways = ["`--missing drop`", "`--missing mean`", "`--missing indicator`"];
+    folder.refused(1, FIT, &[&["row 3", "column `make`"][..], &ways].concat());
     let run = folder.ok(&format!("{FIT} --missing indicator"));
     assert!(
         run.err.contains("missing cells are filled in `power` (21), `make` (50)"),
@@ -43,7 +44,13 @@ fn rows_with_missing_inputs_are_learnt_from_and_predicted() {
     }
     // of doors all were known
     folder.write("odd.csv", "power,make,doors\n100,a,\n");
-    folder.refused(1, "predict m.st odd.csv", &["row 1", "column `doors`"]);
+    let learnt = "a model that is fitted with `--missing mean`";
+    let parts = ["row 1", "column `doors`", "pass `--missing drop`", learnt];
+    folder.refused(1, "predict m.st odd.csv", &parts);
+    // targets are not filled
+    folder.write("bare.csv", "x,y\n1,2\n2,\n");
+    let said = folder.run("fit bare.csv --target y").err;
+    assert!(said.contains("`--missing drop`") && !said.contains("indicator"), "{said}");
     folder.ok("explain m.st cars.csv");
     folder.ok("plot m.st cars.csv -o p.svg");
     let options = "--kernel rbf --kernel matern52 --folds 2 -- --max-iterations 20 --missing mean";

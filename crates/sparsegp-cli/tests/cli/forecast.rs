@@ -83,6 +83,10 @@ fn a_season_that_is_named_is_continued() {
     folder.write("sales.csv", weeks(120));
     let fitted = folder.ok("fit sales.csv --target sales --season 1y --max-iterations 60 -o m.st");
     assert!(fitted.out.contains("365.2"), "{}", fitted.out);
+    // the choice names the season in days, and not as the model was asked for it
+    let choice = fitted.out.lines().find(|line| line.trim_start().starts_with("choice"));
+    let choice = choice.expect("a line of the choice");
+    assert!(choice.contains("periodic(period=365.2425)") && !choice.contains('{'), "{choice}");
     folder.ok("forecast m.st sales.csv --horizon 26w -o f.csv");
     let mean = crate::support::column(&folder.read("f.csv"), "mean");
     let (least, most) =

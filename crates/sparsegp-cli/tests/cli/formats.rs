@@ -89,6 +89,9 @@ fn columns_are_found_by_name() {
     let noted = folder.ok("predict m s.csv --id note --id a").out;
     let first = noted.lines().nth(1).unwrap();
     assert!(noted.starts_with("note,a,mean,sd,q0.025,q0.975\n"));
+    assert_eq!(folder.ok("predict m s.csv --id note,a").out, noted);
+    let drawn = folder.ok("sample m s.csv --draws 1 --id a,note").out;
+    assert!(drawn.starts_with("a,note,1\n"), "{drawn}");
     assert!(first.starts_with("\"x, \"\"y\"\"\",0,"), "{first}");
 }
 

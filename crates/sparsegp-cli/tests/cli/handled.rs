@@ -32,10 +32,42 @@ fn constant_columns() {
 }
 
 #[test]
+fn inputs_that_are_hardly_meant() {
+    let folder = Folder::new();
+    let said = |line: &dyn Fn(usize, [f64; 4]) -> String, more: &str| {
+        folder.write("d.csv", table(60, line).replacen("a,b,y", "a,the id,y", 1));
+        let fit = "fit d.csv --target y --kernel rbf --max-iterations 5 -o m";
+        folder.ok(&format!("{fit} {more}")).err
+    };
+    // the target in other units
+    let text = said(&|_, [a, _, y, _]| format!("{a},{},{y}", 32.0 + 1.8 * y), "");
+    assert!(text.contains("input column `the id` gives the target `y` away"), "{text}");
+    assert!(text.contains("`--ignore 'the id'`") && !text.contains("numbers the rows"), "{text}");
+    // numbers of the rows in their order, from the last to the first, and in no order
+    let ids: [&dyn Fn(usize) -> usize; 3] = [&|i| i + 1, &|i| 500 - i, &|i| 7 * i % 61];
+    for id in ids {
+        let text = said(&|i, [a, _, y, _]| format!("{a},{},{y}", id(i)), "");
+        assert!(text.contains("input column `the id` numbers the rows"), "{text}");
+        assert!(text.contains("`--ignore 'the id'`") && !text.contains("away"), "{text}");
+    }
+    let quiet = |text: String| {
+        assert!(!text.contains("numbers the rows") && !text.contains("away"), "{text}");
+    };
+    // numbers that come twice, or are a few of many
+    quiet(said(&|i, [a, _, y, _]| format!("{a},{},{y}", i / 2), ""));
+    quiet(said(&|i, [a, _, y, _]| format!("{a},{},{y}", 3 * i), ""));
+    // near the target, and not the same
+    quiet(said(&|_, [a, b, y, _]| format!("{a},{},{y}", y + 0.1 * b), ""));
+    // the only input is what was asked for
+    quiet(said(&|i, [a, _, y, _]| format!("{a},{i},{y}"), "--ignore a"));
+    quiet(said(&|_, [a, _, y, _]| format!("{a},{y},{y}"), "--ignore a"));
+}
+
+#[test]
 fn targets_that_look_like_classes() {
     let folder = Folder::new();
     let two = table(60, |_, [a, b, y, _]| format!("{a},{b},{}", if y > 0.0 { 3 } else { -1 }));
-    let hint = "`y` has two values and is learnt as numbers; if they are classes, add --classes";
+    let hint = "`y` has two values and is learnt as numbers; if they are classes, learn them as such (`--classes`";
     assert!(warned(&folder, &two, "--inducing 8").contains(hint));
     // what is said in the hint, and what was said already
     for more in ["--classes", "--likelihood student-t"] {

@@ -143,6 +143,37 @@ fn places_are_asked_for_by_latitude_and_longitude() {
     server.end("-TERM");
 }
 
+/// Texts are read as `sparsegp predict` reads them: dates and numbers as in the table that was learnt from.
+#[test]
+fn texts_are_read_as_the_table_was() {
+    let folder = Folder::new();
+    let comma = |value: f64| value.to_string().replace('.', ",");
+    let row = |i: usize| {
+        let (size, tons) = ((i * 37 % 60) as f64 / 20.0, 1000 + 53 * i % 800);
+        let (day, y) = (1 + i % 28, size + (i % 12) as f64 / 4.0);
+        let (size, y) = (comma(size), comma(y));
+        format!("{day:02}/{:02}/2021;{size};1.{:03};{y}\n", 1 + i % 12, tons - 1000)
+    };
+    folder.write("t.csv", format!("day;size;tons;y\n{}", (0..60).map(row).collect::<String>()));
+    let written = "--decimal , --thousands . --date-format %d/%m/%Y";
+    folder.ok(&format!("fit t.csv --target y {written} --kernel rbf --max-iterations 5 -o t.st"));
+    folder.write("new.csv", "day;size;tons\n03/04/2021;1,5;1.250\n28/02/2021;0,25;1.800\n");
+    let expected = json!(predicted(&folder, "t.st new.csv"));
+    let server = Server::start(&folder, "t.st");
+    let rows = json!([
+        { "day": "03/04/2021", "size": "1,5", "tons": "1.250" },
+        // numbers of JSON are numbers
+        { "day": "2021-02-28", "size": 0.25, "tons": 1800 },
+    ]);
+    assert_eq!(server.predict(&json!({ "rows": rows })), expected);
+    let odd = json!({ "rows": [{ "day": "03/04/2021", "size": "1.5", "tons": 1 }] });
+    let (status, found) = server.ask("POST", "/predict", &odd.to_string());
+    assert_eq!(status, 400);
+    let text = found.to_string();
+    assert!(text.contains("column `size` `1.5` is not a number with a decimal comma"), "{text}");
+    server.end("-TERM");
+}
+
 #[test]
 fn answers_are_those_of_predict() {
     let folder = counts();

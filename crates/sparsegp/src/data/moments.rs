@@ -162,6 +162,16 @@ impl Moments {
     }
 }
 
+/// Returns the values less their mean, divided by their norm: the products of those of two columns add up to their correlation. Of a
+/// constant they are NaN.
+pub(crate) fn centred(values: &[f64]) -> Vec<f64> {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let mut apart: Vec<f64> = values.iter().map(|v| v - mean).collect();
+    let norm = apart.iter().map(|v| v * v).sum::<f64>().sqrt();
+    apart.iter_mut().for_each(|v| *v /= norm);
+    apart
+}
+
 /// Returns the spread of every column: its standard deviation, or half of the difference between
 /// two values; 1 for a constant one.
 pub(crate) fn spreads(x: MatRef<f64>) -> Vec<f64> {

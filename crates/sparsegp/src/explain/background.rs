@@ -1,5 +1,6 @@
 //! The rows that effects are averages over, and the columns of the table that they have.
 
+use crate::data::moments::centred;
 use crate::data::sphere::{COORDINATES, places_of};
 use crate::data::{Encoding, InputColumn, first_longitude, place_point, point_place};
 use crate::error::{Error, Result};
@@ -165,17 +166,8 @@ impl<'a> Explainer<'a> {
             own.kind != Kind::Levels && values.iter().any(|v| *v != values[0])
         };
         let numbers: Vec<&Column> = self.columns.iter().filter(varies).collect();
-        let centred: Vec<Vec<f64>> = numbers
-            .iter()
-            .map(|own| {
-                let values = self.all.col_as_slice(own.inputs.start);
-                let mean = values.iter().sum::<f64>() / values.len() as f64;
-                let mut apart: Vec<f64> = values.iter().map(|v| v - mean).collect();
-                let norm = apart.iter().map(|v| v * v).sum::<f64>().sqrt();
-                apart.iter_mut().for_each(|v| *v /= norm);
-                apart
-            })
-            .collect();
+        let of = |own: &&Column| centred(self.all.col_as_slice(own.inputs.start));
+        let centred: Vec<Vec<f64>> = numbers.iter().map(of).collect();
         let mut most: Option<(&str, &str, f64)> = None;
         for (a, one) in centred.iter().enumerate() {
             for (b, other) in centred.iter().enumerate().take(a) {

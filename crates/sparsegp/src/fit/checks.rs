@@ -5,7 +5,7 @@ use super::{Dataset, FitOptions, Fitted, LogInputs, log_inputs};
 use crate::data::sphere::inputs_of_places;
 use crate::data::{InMemory, Rows, Scaler};
 use crate::engine::{Description, Sweep, sweep};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, in_shell};
 use crate::kernels::{self, Inputs, Kernel};
 use crate::likelihoods::{self, Extra, Likelihood, Target};
 use crate::linalg::{MatRef, column};
@@ -239,6 +239,31 @@ pub(super) fn many_classes(dataset: &Dataset) -> Option<String> {
     })
 }
 
+/// Warns of an only target of two values that is learnt as numbers by nobody's choice.
+pub(super) fn two_values(
+    dataset: &Dataset,
+    options: &FitOptions,
+    sample: &InMemory,
+    likelihood: &dyn Likelihood,
+) -> Option<String> {
+    let [name] = &dataset.target_names[..] else { return None };
+    if options.likelihood.is_some() || likelihood.as_gaussian().is_none() || sample.y.ncols() != 1 {
+        return None;
+    }
+    let mut values: Vec<f64> = Vec::new();
+    for value in column(sample.y.as_ref(), 0).iter().filter(|value| !value.is_nan()) {
+        if values.len() < 3 && !values.contains(value) {
+            values.push(*value);
+        }
+    }
+    (values.len() == 2 && sample.y.nrows() > 2).then(|| {
+        format!(
+            "`{name}` has two values and is learnt as numbers; if they are classes, learn them as such (`--classes`, in Python \
+             `GPClassifier`)"
+        )
+    })
+}
+
 /// Refuses rows that bring more or less than the method can do with.
 pub(super) fn check_rows(
     dataset: &Dataset,
@@ -362,7 +387,10 @@ pub(super) fn decades(dataset: &Dataset, options: &FitOptions, x: MatRef<f64>) -
     (!names.is_empty()).then(|| {
         let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
         let remedy = match log_inputs::obstacle(dataset) {
-            None => format!("(`--log-inputs {}`, in Python `log_inputs`)", names.join(",")),
+            None => {
+                let names = in_shell(&names.join(","));
+                format!("(`--log-inputs {names}`, in Python `log_inputs`)")
+            }
             Some(_) => "(of 1 + the value where there are zeros), as a column of the table".into(),
         };
         format!(

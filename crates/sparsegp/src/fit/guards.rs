@@ -1,8 +1,11 @@
 //! What every way of fitting looks at before its first iteration and at its end: here, so that none forgets it.
 
+mod columns;
 mod worse;
 
-use super::checks::{check_fits, check_rows, check_targets, decades, few_decide, many_classes};
+use super::checks::{
+    check_fits, check_rows, check_targets, decades, few_decide, many_classes, two_values,
+};
 use super::fitted::Fitted;
 use super::likelihood::likelihood_for;
 use super::sample::sample_rows;
@@ -74,6 +77,8 @@ impl Checked {
         sizes::check(&*self.likelihood, dataset, sample)?;
         self.warnings.extend(decades(dataset, options, sample.x.as_ref()));
         self.warnings.extend(few_decide(dataset, sample, &*self.likelihood));
+        self.warnings.extend(two_values(dataset, options, sample, &*self.likelihood));
+        self.warnings.extend(columns::remarks(dataset, options, sample)?);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use super::Dataset;
 use crate::data::sphere::{COORDINATES, check_latitude, check_longitude, places_of};
 use crate::data::{Encoding, InputColumn, Statistics, point_place};
+use crate::error::in_shell;
 use crate::linalg::{MatRef, column};
 
 /// Names of columns of latitudes, and of longitudes.
@@ -57,8 +58,9 @@ pub(super) fn remarks(columns: &[InputColumn], statistics: &Statistics) -> Vec<S
         (places.is_empty(), look_alike(columns, statistics))
     {
         remarks.push(format!(
-            "columns `{latitude}` and `{longitude}` look like places on Earth: `--places {latitude},{longitude}` (in Python \
-             `places=[({latitude:?}, {longitude:?})]`) has distances in kilometres"
+            "columns `{latitude}` and `{longitude}` look like places on Earth: `--places {}` (in Python \
+             `places=[({latitude:?}, {longitude:?})]`) has distances in kilometres",
+            in_shell(&format!("{latitude},{longitude}"))
         ));
     }
     remarks

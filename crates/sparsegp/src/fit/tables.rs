@@ -167,7 +167,7 @@ impl Fitted {
     /// Returns the model's input columns in a table, with their encodings; targets may be added.
     pub fn selection(&self) -> Selection {
         let deviations = self.deviation_columns();
-        Selection::all_inputs().columns(self.columns.clone()).deviations(deviations)
+        Selection::all_inputs().columns(self.columns.clone()).deviations(deviations).of_model()
     }
 }
 

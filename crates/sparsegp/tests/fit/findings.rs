@@ -112,6 +112,49 @@ fn too_many_zeros_are_named() {
     assert!(names(&found).contains(&"zeros"), "{found:?}");
 }
 
+/// What a fit of 400 rows finds by itself, and the warning of two values, where nobody has chosen the likelihood.
+fn unchosen(target: impl Fn(f64, &mut ChaCha8Rng) -> f64) -> (Vec<Finding>, bool) {
+    let mut rng = stream(21, "unchosen");
+    let x = Mat::from_fn(400, 2, |_, _| 6.0 * uniform(&mut rng) - 3.0);
+    let y = Mat::from_fn(400, 1, |i, _| target(x[(i, 0)], &mut rng));
+    let data = Dataset::from_arrays(x, y, true).expect("a table");
+    let named = |likelihood: Option<&str>| {
+        let likelihood = likelihood.map(str::to_owned);
+        let own = FitOptions { likelihood, kernel: "rbf".into(), ..options("exact", 60) };
+        let fitted = fit(&data, &own).expect("a fit");
+        let two = fitted.warnings.iter().any(|text| text.contains("has two values"));
+        (fitted.report.expect("a report").findings, two)
+    };
+    // nothing is said against a choice
+    let (chosen, two) = named(Some("gaussian"));
+    assert!(!names(&chosen).contains(&"counts") && !two, "{chosen:?}");
+    named(None)
+}
+
+#[test]
+fn counts_that_are_learnt_as_numbers_are_named() {
+    let gamma = Gamma::new(0.5, 2.0).unwrap();
+    let rate = |x: f64| (0.8 * x).sin().exp();
+    let draw = |rate: f64, rng: &mut ChaCha8Rng| {
+        if rate > 0.0 { Poisson::new(rate).unwrap().sample(rng) } else { 0.0 }
+    };
+    let (found, two) = unchosen(|x, rng| draw(rate(x), rng));
+    assert_eq!((names(&found), two), (vec!["counts"], false), "{found:?}");
+    assert_eq!(found[0].remedies, ["poisson", "negative-binomial"]);
+    let (found, _) = unchosen(|x, rng| draw(2.0 * rate(x) * gamma.sample(rng), rng));
+    assert_eq!(names(&found), ["counts"], "{found:?}");
+    assert_eq!(found[0].remedies, ["negative-binomial", "poisson"]);
+    // grades vary less than counts
+    let (found, _) = unchosen(|x, rng| (5.0 + 2.0 * x.sin() + 0.5 * normal(rng)).round());
+    assert!(!names(&found).contains(&"counts"), "{found:?}");
+}
+
+#[test]
+fn two_values_that_are_learnt_as_numbers_are_named() {
+    let (found, two) = unchosen(|x, rng| f64::from(u8::from(uniform(rng) < 0.5 + 0.45 * x.sin())));
+    assert!(found.is_empty() && two, "{found:?}");
+}
+
 /// A hundred fits of data that are as the likelihood says, of several sizes and methods.
 #[test]
 fn right_likelihoods_are_quiet() {

@@ -178,8 +178,8 @@ _ATTRIBUTES = """
         judged on, and the ``candidates``, each with ``kernel``, ``evidence``, ``parameters`` and ``score``, the best first.
     findings_ : list of dict
         What the rows say against the likelihood, each with its ``name`` (``"tails"``, ``"spread"``, ``"skew"``, ``"shares"``,
-        ``"dispersion"`` or ``"zeros"``), ``target``, ``text``, ``remedies`` and, where it was asked, the ``gain`` in nats a row
-        that a density of the first remedy's kind has. They are warnings, too.
+        ``"counts"``, ``"dispersion"`` or ``"zeros"``), ``target``, ``text``, ``remedies`` and, where it was asked, the ``gain`` in
+        nats a row that a density of the first remedy's kind has. They are warnings, too.
     target_transform_ : None, str or dict
         The function of the targets that was learnt: ``"log"``, or ``{"yeo-johnson": {...}}`` with its ``lambda``; a list for
         several targets.

@@ -153,7 +153,10 @@ class Parameters(BaseEstimator):
         in_words: dict[str, Any] = {
             "kernel": kernel_text(self.kernel),
             "mean": mean_text(self.mean),
-            "likelihood": None if likelihood is None else as_likelihood(likelihood).to_json(),
+            # numbers have Gaussian noise unless somebody chooses another law: then nothing is said against the choice
+            "likelihood": None
+            if likelihood is None or (self.likelihood is None and likelihood == "gaussian")
+            else as_likelihood(likelihood).to_json(),
             "inducing": self.inducing if isinstance(self.inducing, str) else None,
             "initial": [
                 [path, np.ravel(np.asarray(value, dtype=np.float64), order="F").tolist()]

@@ -1,6 +1,7 @@
 //! What a cell of text says: a number, a missing value, or neither, and what the neighbours of such cells are.
 
 use crate::data::options::ReadOptions;
+use crate::error::in_shell;
 
 /// Words that mean "no value" in every column (with every spelling of NaN that parses as a number).
 const MISSING: [&str; 18] = [
@@ -72,7 +73,8 @@ pub(super) fn missing_text(text: &str, options: &ReadOptions) -> Option<String> 
         Ok(value) if value.is_infinite() => "not finite",
         _ => return None,
     };
-    Some(format!("`{word}` is {what} (a category or class of this name: `--kept-words {word}`)"))
+    let kept = in_shell(&word);
+    Some(format!("`{word}` is {what} (a category or class of this name: `--kept-words {kept}`)"))
 }
 
 /// Says whether a cell of labels, categories or dates is missing.
@@ -212,12 +214,18 @@ fn separators(text: &str, options: &ReadOptions) -> Option<Like> {
     }
 }
 
+/// Returns the option that reads a column as categories, and when to give it.
+pub(super) fn categorical(column: &str, when: &str) -> String {
+    format!("`--categorical {}` if {when}", in_shell(column))
+}
+
 impl Like {
     /// Says what is wrong with a cell, and what would read it. `remedy`: the option for cells that
     /// are not numbers.
-    pub fn reason(&self, text: &str, remedy: &str) -> String {
+    pub fn reason(&self, text: &str, remedy: Option<&str>) -> String {
         let text = shown(text);
-        let lone = format!("write only the numbers, or pass {remedy}");
+        let or = remedy.map(|remedy| format!(", or pass {remedy}")).unwrap_or_default();
+        let lone = format!("write only the numbers{or}");
         match self {
             Self::DecimalComma if text.contains('.') => format!(
                 "`{text}` has a decimal comma and points between thousands: pass `--decimal , --thousands .`"
@@ -237,18 +245,14 @@ impl Like {
             Self::Percent => format!("`{text}` has a per cent sign: {lone}"),
             Self::Currency => format!("`{text}` has a currency sign: {lone}"),
             Self::Negative => {
-                format!(
-                    "`{text}` is in parentheses: write a number below 0 with a minus, or pass {remedy}"
-                )
+                format!("`{text}` is in parentheses: write a number below 0 with a minus{or}")
             }
             Self::Bound => format!(
-                "`{text}` is a bound and no number: write the number that is meant (half of a limit of detection is usual), leave such \
-                 rows out, or pass {remedy}"
+                "`{text}` is a bound and no number: write the number that is meant (half of a limit of detection is usual), or leave \
+                 such rows out{or}"
             ),
             Self::Hexadecimal => {
-                format!(
-                    "`{text}` is a hexadecimal number: write it in decimal digits, or pass {remedy}"
-                )
+                format!("`{text}` is a hexadecimal number: write it in decimal digits{or}")
             }
             Self::Unit(unit) => format!("`{text}` has the unit `{}`: {lone}", shown(unit)),
         }

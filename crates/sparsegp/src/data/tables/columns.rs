@@ -41,6 +41,8 @@ pub struct Selection {
     pub alone: bool,
     /// Inputs with the columns that hold the standard deviations of their errors: see [`Selection::deviations`].
     pub deviations: Vec<(String, String)>,
+    /// Whether a model has these columns already: see [`Selection::of_model`].
+    pub of_model: bool,
 }
 
 fn owned(names: impl IntoIterator<Item = impl Into<String>>) -> Vec<String> {
@@ -105,6 +107,14 @@ impl Selection {
     #[must_use]
     pub fn deviations(mut self, pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         self.deviations = pairs.into_iter().collect();
+        self
+    }
+
+    /// Says that a model has these columns already: what they hold was decided when it was fitted, and no refusal of a cell says
+    /// how to decide otherwise.
+    #[must_use]
+    pub fn of_model(mut self) -> Self {
+        self.of_model = true;
         self
     }
 

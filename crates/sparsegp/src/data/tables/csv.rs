@@ -9,7 +9,7 @@ use super::places::Place;
 use super::table::Missing;
 use super::tally::Tally;
 use super::text::{BUFFER, Dialect, END, Text};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, in_shell};
 use crate::limits::ROW;
 use csv::{ByteRecord, Position};
 use std::io::ErrorKind;
@@ -365,13 +365,9 @@ fn of_text(plan: &Plan, field: &Field, bytes: &[u8]) -> Cell {
 
 /// Refuses a text where a number is needed.
 pub(super) fn text_error(plan: &Plan, row: usize, column: &str, text: &str) -> Error {
-    let targets = &plan.numbers[plan.inputs..plan.inputs + plan.outputs];
-    let remedy = match targets.iter().any(|field| field.name == column) {
-        true => "`--classes` if the column holds classes".to_owned(),
-        false => format!("`--categorical {column}` if the column holds categories"),
-    };
+    let remedy = plan.as_categories(column);
     if let Some(kind) = like(text, &plan.options) {
-        let reason = kind.reason(text, &remedy);
+        let reason = kind.reason(text, remedy.as_deref());
         return plan.cell_error(row, column, format!("{reason} (a number is needed)"));
     }
     let units = match row {
@@ -379,10 +375,16 @@ pub(super) fn text_error(plan: &Plan, row: usize, column: &str, text: &str) -> E
         _ => "",
     };
     let word = shown(text);
-    let reason = format!(
-        "`{word}` is text where a number is needed; correct the cell, pass `--missing-words {}` if it means a missing \
-         value, or {remedy}{units}",
-        if word.contains(' ') { format!("'{word}'") } else { word.clone() }
-    );
+    let remedy = match remedy {
+        Some(remedy) => format!(
+            "pass `--missing-words {}` if it means a missing value, or {remedy}",
+            in_shell(&word)
+        ),
+        None => {
+            format!("or pass `--missing-words {}` if it means a missing value", in_shell(&word))
+        }
+    };
+    let reason =
+        format!("`{word}` is text where a number is needed; correct the cell, {remedy}{units}");
     plan.cell_error(row, column, reason)
 }

@@ -1,6 +1,7 @@
 //! One pass over the chosen columns of a file, whatever its format: rows that a mask leaves out are
 //! skipped, rows with missing cells are refused or dropped, and an empty result is an error.
 
+use super::cells::categorical;
 use super::inputs::Reading;
 use super::labels::Encoder;
 use super::many::{ManyReader, Part};
@@ -46,6 +47,8 @@ pub(super) struct Plan {
     pub extra: bool,
     /// Inputs with the columns of their standard deviations, which are the last of the inputs.
     pub deviations: Vec<(String, String)>,
+    /// Whether a model has these columns already.
+    pub of_model: bool,
     /// The text columns.
     pub texts: Vec<Field>,
     pub missing: Missing,
@@ -298,8 +301,31 @@ impl Plan {
 
     /// Returns the refusal of a missing cell; `what` says how it is missing.
     pub fn missing_error(&self, row: usize, column: &str, what: &str) -> Error {
-        let remedy = "pass `--missing drop` to leave such rows out";
-        self.cell_error(row, column, format!("{what}; {remedy}"))
+        let inputs = &self.numbers[..self.inputs - self.deviations.len()];
+        let input = inputs.iter().any(|field| field.name == column);
+        let remedy = match (input, self.of_model) {
+            (false, _) => "",
+            (true, false) => {
+                ", or `--missing mean` or `--missing indicator` to fill such inputs (`--missing category` fills those of categories \
+                 only)"
+            }
+            (true, true) => {
+                "; a model that is fitted with `--missing mean`, `--missing indicator` or `--missing category` fills the columns that \
+                 had missing cells then"
+            }
+        };
+        let reason = format!("{what}; pass `--missing drop` to leave such rows out{remedy}");
+        self.cell_error(row, column, reason)
+    }
+
+    /// Returns how a column of texts is learnt from, where that is still to be decided.
+    pub fn as_categories(&self, column: &str) -> Option<String> {
+        let targets = &self.numbers[self.inputs..self.inputs + self.outputs];
+        match targets.iter().any(|field| field.name == column) {
+            _ if self.of_model => None,
+            true => Some("`--classes` if the column holds classes".into()),
+            false => Some(categorical(column, "the column holds categories")),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a cell of text becomes the inputs of its column.
 
 use super::cells::{is_missing, is_missing_number, shown};
-use super::dates::{days, no_date};
+use super::dates::no_date;
 use super::labels::listed;
 use crate::data::Holidays;
 use crate::data::encoding::{Categories, Encoding, Filled, InputColumn};
@@ -24,16 +24,27 @@ impl InputColumn {
     /// # Ok::<(), sparsegp::Error>(())
     /// ```
     pub fn numbers(&self, cell: &str) -> std::result::Result<Vec<f64>, String> {
-        let plain = ReadOptions::default();
+        self.numbers_as(cell, &ReadOptions::default())
+    }
+
+    /// Returns the same for a cell that is written as these options say.
+    ///
+    /// # Errors
+    /// As for [`InputColumn::numbers`].
+    pub fn numbers_as(
+        &self,
+        cell: &str,
+        written: &ReadOptions,
+    ) -> std::result::Result<Vec<f64>, String> {
         if let Some(code) = self.encoding.categories().and_then(|all| all.code(cell)) {
             return Ok(self.of_code(code));
         }
         if let Encoding::Filled(own) = &self.encoding
-            && (is_missing(cell, &plain) || !own.date && is_missing_number(cell, &plain))
+            && (is_missing(cell, written) || !own.date && is_missing_number(cell, written))
         {
             return Ok(own.inputs(None));
         }
-        if is_missing(cell, &plain) {
+        if is_missing(cell, written) {
             if let Some(code) = self.encoding.categories().and_then(Categories::missing) {
                 return Ok(self.of_code(code));
             }
@@ -41,7 +52,8 @@ impl InputColumn {
         }
         match &self.encoding {
             own if own.is_date() => {
-                days(cell).map(|value| own.of_number(value)).ok_or_else(|| no_date(cell))
+                let days = written.date(&self.name, cell);
+                days.map(|value| own.of_number(value)).ok_or_else(|| no_date(cell))
             }
             Encoding::Place { longitude } => Err(format!(
                 "is a latitude, which has a place with its longitude `{longitude}` only"
@@ -53,8 +65,9 @@ impl InputColumn {
             }
             own => {
                 let text = cell.trim();
-                let number = plain.number(text).map(|value| own.of_number(value));
-                number.ok_or_else(|| format!("`{}` is not a number", shown(text)))
+                let number = written.number(text).map(|value| own.of_number(value));
+                let how = if written.decimal == ',' { " with a decimal comma" } else { "" };
+                number.ok_or_else(|| format!("`{}` is not a number{how}", shown(text)))
             }
         }
     }

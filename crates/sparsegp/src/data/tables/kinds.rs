@@ -1,8 +1,9 @@
 //! What a column of text holds, as all of the cells that are looked at tell.
 
-use super::cells::{Like, is_missing, is_missing_number, is_odd_word, like, shown};
+use super::cells::{Like, categorical, is_missing, is_missing_number, is_odd_word, like, shown};
 use super::dates::{days, fitting_formats};
 use crate::data::options::ReadOptions;
+use crate::error::in_shell;
 use std::collections::HashSet;
 
 /// What a column holds.
@@ -75,7 +76,7 @@ pub(super) fn judge(cells: &[String], column: &str, role: Role, options: &ReadOp
     }
     let remedy = match role {
         Role::Target => "`--classes` if these are classes".to_owned(),
-        _ => format!("`--categorical {column}` if these are categories"),
+        _ => categorical(column, "these are categories"),
     };
     if of_numbers == 0
         && let Some(holds) = judge_dates(cells, &likes, &words)
@@ -123,7 +124,7 @@ fn judge_likes(
         Some((i, other)) if matches!(kind, Like::DecimalComma | Like::Thousands(_)) => (*i, other),
         _ => (*first, kind),
     };
-    Some(Holds::Unclear(Some(i), kind.reason(cells[i].trim(), remedy)))
+    Some(Holds::Unclear(Some(i), kind.reason(cells[i].trim(), Some(remedy))))
 }
 
 /// Refuses dates in other formats than those that were given, and times of day.
@@ -186,7 +187,9 @@ fn judge_words(cells: &[String], column: &str, role: Role, words: &[usize]) -> H
             None,
             format!(
                 "holds a different text in nearly every row ({count} in the {of} that were looked at: {first}, …): leave it \
-                 out (`--ignore {column}`), or pass `--categorical {column}` if these are categories"
+                 out (`--ignore {}`), or pass {}",
+                in_shell(column),
+                categorical(column, "these are categories")
             ),
         ),
         _ => Holds::Categories,

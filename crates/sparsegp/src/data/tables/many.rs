@@ -232,7 +232,12 @@ impl ManyReader {
                 own => {
                     let number = plan.options.number(value).filter(|value| value.is_finite());
                     number.map(|value| own.of_number(value)).ok_or_else(|| {
-                        format!("is `{value}` by the name of a folder, and a number is needed; or pass `--categorical {}`", field.name)
+                        let remedy =
+                            plan.as_categories(&field.name).map(|own| format!("; or pass {own}"));
+                        format!(
+                            "is `{value}` by the name of a folder, and a number is needed{}",
+                            remedy.unwrap_or_default()
+                        )
                     })
                 }
             };

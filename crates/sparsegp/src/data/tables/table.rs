@@ -261,6 +261,7 @@ impl Table {
                 weight: roles.weight.is_some(),
                 extra: roles.extra.is_some(),
                 deviations: selection.deviations.clone(),
+                of_model: selection.of_model,
                 missing: Missing::default(),
                 ..self.plan_of_texts(texts)
             },
@@ -284,6 +285,7 @@ impl Table {
             weight: false,
             extra: false,
             deviations: Vec::new(),
+            of_model: false,
             texts,
             missing: Missing::Drop,
             first_row: 0,

@@ -3,6 +3,7 @@
 mod counts;
 mod judged;
 mod numbers;
+mod whole;
 
 pub(super) use judged::Asked;
 
@@ -26,7 +27,8 @@ pub(super) fn of(asked: &Asked<'_>, posterior: &Posterior) -> Result<Vec<Finding
         "poisson" | "binomial" => counts::findings(asked, posterior),
         "gaussian" => {
             let seen = predicted(asked, posterior)?;
-            Ok(numbers::findings(&seen, asked.model.noise(), asked.dataset))
+            let chosen = asked.options.likelihood.is_some();
+            Ok(numbers::findings(&seen, asked.model.noise(), asked.dataset, chosen))
         }
         _ => Ok(Vec::new()),
     }

@@ -5,7 +5,7 @@
 //! of the rows in the order of an input or of m, a logarithm or power of y with errors of one size, and beta densities. What each
 //! gains in nats a row is about what its likelihood gains on new rows (`bench/findings.py` measures it).
 
-use super::Predicted;
+use super::{Predicted, whole};
 use crate::data::TargetTransform;
 use crate::fit::Dataset;
 use crate::fit::places::by_name;
@@ -39,17 +39,23 @@ const SIGNAL: f64 = 0.3;
 const POWERS: [f64; 4] = [0.0, 0.5, 1.5, 2.0];
 
 /// One target: its rows, and what the others say of it.
-struct Errors {
+pub(super) struct Errors {
     /// Targets, means and standard deviations in the data's units.
-    y: Vec<f64>,
-    mean: Vec<f64>,
-    sd: Vec<f64>,
+    pub(super) y: Vec<f64>,
+    pub(super) mean: Vec<f64>,
+    pub(super) sd: Vec<f64>,
     /// (y − mean)/sd.
-    z: Vec<f64>,
+    pub(super) z: Vec<f64>,
 }
 
-/// Returns what the rows say against Gaussian noise.
-pub(super) fn findings(seen: &Predicted, noise: f64, dataset: &Dataset) -> Vec<Finding> {
+/// Returns what the rows say against Gaussian noise; where somebody has `chosen` it, not that the targets are counts. Targets of two
+/// values are classes, if anything (`two_values` of the checks).
+pub(super) fn findings(
+    seen: &Predicted,
+    noise: f64,
+    dataset: &Dataset,
+    chosen: bool,
+) -> Vec<Finding> {
     let mut found = Vec::new();
     for (p, target) in dataset.target_names.iter().enumerate() {
         let rows = seen.known(p);
@@ -68,6 +74,15 @@ pub(super) fn findings(seen: &Predicted, noise: f64, dataset: &Dataset) -> Vec<F
         // errors of a function without noise are its own, not the noise's
         let noiseless = noise * unit * unit < NOISELESS * deviation(&errors.y).powi(2);
         if noiseless || errors.z.iter().any(|z| !z.is_finite()) {
+            continue;
+        }
+        if whole::are_two(&errors) {
+            continue;
+        }
+        let plain = !chosen && dataset.scaler.transform(p).is_none();
+        if let Some(counts) = whole::counts(target, &errors).filter(|_| plain) {
+            // what else there is to say is that they are
+            found.push(counts);
             continue;
         }
         let inputs = by_name(dataset, seen.rows.x.as_ref()).into_iter();
