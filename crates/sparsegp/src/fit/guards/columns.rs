@@ -101,7 +101,7 @@ impl<'a> Inputs<'a> {
     }
 
     /// Returns the inputs in which every row has another whole number, close to each other: in the order of the rows, or the only
-    /// one in another order, as several are a design. Nobody looks through a table that is not in memory.
+    /// one in another order, as several are a design. A table that is not in memory is not looked through.
     fn numbering(&self, options: &FitOptions) -> Result<Vec<usize>> {
         let source = &*self.dataset.source;
         if !source.is_resident() || source.sharded().is_some() {
