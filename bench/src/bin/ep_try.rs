@@ -46,7 +46,12 @@ fn main() -> sparsegp::Result<()> {
     if args[1] == "clusters" {
         for v in &args[2..] {
             let variance: f64 = v.parse().unwrap();
-            let (mut x, y) = clusters(variance, 500, "training", 0);
+            let (mut x, y) = clusters(
+                variance,
+                std::env::var("ROWS").map_or(500, |r| r.parse().unwrap()),
+                "training",
+                0,
+            );
             let (mut new_x, new_y) = clusters(variance, 2000, "test", 0);
             let likelihood = likelihoods::parse("softmax(classes=3)")?;
             let data =
@@ -62,7 +67,7 @@ fn main() -> sparsegp::Result<()> {
             scores.add(new_y.col_as_slice(0), p.as_ref(), None)?;
             let found = scores.finish()?;
             println!(
-                "{variance}: error {:.4} NLL {:.4} ECE {:.4}; {seconds:.1} s, log Z {:.3} {:?}",
+                "{variance}: error {:.4} NLL {:.4} ECE {:.4}; {seconds:.1} s",
                 1.0 - found.accuracy,
                 found.log_loss,
                 found.ece,
@@ -85,7 +90,7 @@ fn main() -> sparsegp::Result<()> {
             let seconds = clock.elapsed().as_secs_f64();
             let (wrong, log) = class_scores(&fitted.predict_proba(new_x.as_ref()), &test.y);
             println!(
-                "error {wrong:.4} NLL {log:.4}; {seconds:.2} s, log Z {:.3}",
+                "error {wrong:.4} NLL {log:.4}; {seconds:.2} s",
                 fitted.log_evidence
             );
             all.push([wrong, log, seconds]);

@@ -233,7 +233,7 @@ impl Observer for Progress<'_> {
                 let what = format!("comparing inducing points with neighbours on {rows} rows");
                 self.announce(&what);
             }
-            Event::Training => {}
+            Event::Training | Event::Ahead { .. } => {}
             Event::Restart { restart, of, best } => {
                 let best = best.map_or(String::new(), |best| {
                     format!(", best objective so far {}", number(best + self.offset, 7))

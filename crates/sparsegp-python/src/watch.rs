@@ -121,7 +121,7 @@ impl<T> Observer for Sending<'_, T> {
         let value = match event {
             Event::Kernels { rows } => Some(json!({ "event": "kernels", "rows": rows })),
             Event::Pilot { rows } => Some(json!({ "event": "pilot", "rows": rows })),
-            Event::Training | Event::Targets { .. } => None,
+            Event::Training | Event::Targets { .. } | Event::Ahead { .. } => None,
             Event::Inducing { count } => Some(json!({ "event": "inducing", "count": count })),
             Event::Neighbours { rows } => Some(json!({ "event": "neighbours", "rows": rows })),
             Event::Restart { restart, of, best } => Some(json!({

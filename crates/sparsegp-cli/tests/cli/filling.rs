@@ -96,3 +96,28 @@ fn categories_that_no_training_row_had_are_predicted_where_that_is_asked_for() {
     let quiet = folder.ok("score m.st t.csv --unknown ignore");
     assert!(!quiet.err.contains("no training row had"), "{}", quiet.err);
 }
+
+/// Errors of rows with gaps are several times those of whole rows, as the input that is missing matters.
+#[test]
+fn intervals_of_filled_rows_are_doubted() {
+    let folder = Folder::new();
+    let row = |i: usize| {
+        let part = |step: f64| (i as f64 * step).fract();
+        let (area, age) = (100.0 * part(0.618_033_988_749_895), part(0.754_877_666_246_693));
+        let y = 3.0 * area + 40.0 * age + 10.0 * part(0.569_840_290_998_053);
+        let area = if i % 8 == 5 { String::new() } else { format!("{area:.3}") };
+        format!("{area},{age:.4},{y:.3}\n")
+    };
+    folder
+        .write("flats.csv", "area,age,rent\n".to_owned() + &(0..240).map(row).collect::<String>());
+    let fit = "fit flats.csv --target rent --kernel rbf --max-iterations 40 -o m.st";
+    for way in ["mean", "indicator"] {
+        let said = folder.ok(&format!("{fit} --missing {way}")).err;
+        let expected =
+            "where missing cells were filled (of `area`) the errors of rows that are left out are";
+        assert!(said.contains(expected) && said.contains("`--missing drop`"), "{said}");
+        assert!(!said.contains("student-t"), "{said}");
+    }
+    let said = folder.ok(&format!("{fit} --missing drop")).err;
+    assert!(!said.contains("missing cells were filled"), "{said}");
+}

@@ -48,6 +48,8 @@ const ALIKE: f64 = 2.0;
 const UNUSED: f64 = 2.0;
 /// Part of the operations of the training that follows which the choice may take.
 const PART: f64 = 0.25;
+/// Share of a time limit after which no further kernel is tried.
+const MOST_TIME: f64 = 0.25;
 /// Rows that candidates see at least, if there are so many.
 const LEAST_ROWS: usize = 200;
 /// Iterations of the usual kernel.
@@ -252,12 +254,12 @@ impl Search<'_> {
             _ => changes.extend([Change::Plus(Term::OfEachInput), Change::Own]),
         }
         for change in changes {
+            // at a time limit the best so far will do
+            if self.observer.time_used().is_some_and(|used| used > MOST_TIME) {
+                break;
+            }
             if self.observer.interrupted() {
-                // at a time limit the best so far will do
-                match self.observer.time_used() {
-                    Some(used) if used >= 1.0 => break,
-                    _ => return Err(Error::Interrupted),
-                }
+                return Err(Error::Interrupted);
             }
             if !best.structure.may(change) {
                 continue;

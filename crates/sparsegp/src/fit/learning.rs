@@ -3,6 +3,7 @@
 use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
+use super::start::tell;
 use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, findings};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
@@ -97,6 +98,9 @@ impl Learning<'_> {
                 };
                 let end = choice::end(self.options, model, data.rows());
                 let judge = end.map(|(collapsed, _)| collapsed);
+                if end.is_some() {
+                    tell(observer, Event::Ahead { passes: PASSES })?;
+                }
                 let mut report =
                     self.in_batches(model, origin, (&batches, judge), state, observer)?;
                 if let Some((collapsed, iterations)) = end {
@@ -377,6 +381,9 @@ impl Learning<'_> {
         Ok(report)
     }
 }
+
+/// Passes over all rows after minibatches that the collapsed bound ends: its value, and the posterior.
+const PASSES: f64 = 2.0;
 
 /// Returns a report whose objectives leave out the priors that were not asked for.
 fn without_assumed(mut report: TrainReport, model: &Model) -> TrainReport {

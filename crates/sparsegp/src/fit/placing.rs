@@ -44,6 +44,14 @@ pub(super) struct Placing<'a> {
     pub(super) other_domain: bool,
 }
 
+/// Share of a time limit after which starts are no longer looked for: the rest belongs to the training.
+const MOST_TIME: f64 = 0.4;
+
+/// Returns whether that is used.
+fn is_late(observer: &dyn Observer) -> bool {
+    observer.time_used().is_some_and(|used| used > MOST_TIME)
+}
+
 /// A start without its points, and whether a pilot has found it.
 type Candidate = (String, Model, bool);
 
@@ -77,7 +85,7 @@ impl Placing<'_> {
         // points are placed by lengthscales, so that those of several inputs should be known first
         let places =
             self.sample.x.ncols() > 1 && self.options.selection.is_placed_by_lengthscales();
-        if self.judges && (ready.len() > 1 || places) {
+        if self.judges && (ready.len() > 1 || places) && !is_late(observer) {
             let (rows, sample, options) = (self.rows, self.sample, self.options);
             let compared = judge::compare(&ready, rows, sample, options, self.engine, observer)?;
             best = compared.best;
@@ -133,7 +141,8 @@ impl Placing<'_> {
         let trains_q = self.method.with_q().is_some() && !all_at_once;
         // how many points there are depends on lengthscales: they should be as good as a pilot can make them
         let by_kernel = matches!(options.selection, Selection::Oips(_));
-        if !self.pilots || !(n > options.pilot || trains_q || by_kernel) {
+        let worth = n > options.pilot || trains_q || by_kernel;
+        if !self.pilots || !worth || is_late(observer) {
             return Ok(Vec::new());
         }
         tell(observer, Event::Pilot { rows: options.pilot.min(n) })?;

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 /// with the best found. The time runs from the making of this.
 ///
 /// Whatever has begun gets an answer: the first evaluation after a pilot, a choice of inducing points or the start is
-/// made however late it is, so that there always is a model.
+/// made however late it is, so that there always is a model. Where minibatches end with passes over all rows
+/// ([`Event::Ahead`]), these are left their time, as long as steps so far suggest.
 pub struct Deadline<'a> {
     inner: &'a mut dyn Observer,
     start: Instant,
@@ -17,6 +18,29 @@ pub struct Deadline<'a> {
     /// Whether something has begun that has not evaluated anything yet.
     fresh: Cell<bool>,
     ended: Cell<bool>,
+    /// Passes over all rows that are to come, when that was said, and the minibatches since.
+    ahead: Option<(f64, Instant)>,
+    batches: usize,
+    /// Time that is left to them.
+    kept: Duration,
+}
+
+/// Time that a row takes in a pass over all rows, as a share of that in a step of a minibatch: 2M² operations of some 6M² and M³.
+const OF_STEP: f64 = 0.4;
+/// Largest part of a limit that is left to the end.
+const MOST: f64 = 0.4;
+
+/// Returns the time to leave to so many passes over all rows, after so many minibatches that took `spent`.
+fn kept(
+    passes: f64,
+    per_epoch: usize,
+    batches: usize,
+    spent: Duration,
+    limit: Duration,
+) -> Duration {
+    let epoch = spent.as_secs_f64() * per_epoch as f64 / batches.max(1) as f64;
+    let most = MOST * limit.as_secs_f64();
+    Duration::from_secs_f64((passes * OF_STEP * epoch).min(most).max(0.0))
 }
 
 impl<'a> Deadline<'a> {
@@ -25,7 +49,8 @@ impl<'a> Deadline<'a> {
         // a limit beyond all clocks is none
         let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let (fresh, ended) = (Cell::new(true), Cell::new(false));
-        Self { inner, start: Instant::now(), limit, fresh, ended }
+        let (ahead, kept) = (None, Duration::ZERO);
+        Self { inner, start: Instant::now(), limit, fresh, ended, ahead, batches: 0, kept }
     }
 
     /// Returns whether the limit ended something.
@@ -50,6 +75,17 @@ impl Observer for Deadline<'_> {
         if matches!(event, Event::Pilot { .. } | Event::Inducing { .. } | Event::Training) {
             self.fresh.set(true);
         }
+        match (event, self.ahead) {
+            (Event::Ahead { passes }, _) => {
+                (self.ahead, self.batches) = (Some((passes, Instant::now())), 0);
+                self.kept = Duration::ZERO;
+            }
+            (Event::Batch { per_epoch, .. }, Some((passes, since))) => {
+                self.batches += 1;
+                self.kept = kept(passes, per_epoch, self.batches, since.elapsed(), self.limit);
+            }
+            _ => {}
+        }
         let sampling = matches!(event, Event::Sampling { done, total, .. } if done < total);
         let flow = self.inner.event(event);
         // chains have something to keep after their first sweep
@@ -60,13 +96,15 @@ impl Observer for Deadline<'_> {
         if self.inner.interrupted() {
             return true;
         }
-        let over = !self.fresh.replace(false) && self.start.elapsed() >= self.limit;
+        let end = self.limit.saturating_sub(self.kept);
+        let over = !self.fresh.replace(false) && self.start.elapsed() >= end;
         self.ended.set(self.ended.get() || over);
         over
     }
 
     fn time_used(&self) -> Option<f64> {
-        let used = self.start.elapsed().as_secs_f64() / self.limit.as_secs_f64();
+        let end = self.limit.saturating_sub(self.kept);
+        let used = self.start.elapsed().as_secs_f64() / end.as_secs_f64();
         // a limit of nothing is over; a limit within a limit ends first where it is shorter
         let used = if used.is_nan() { 1.0 } else { used.min(1.0) };
         Some(self.inner.time_used().map_or(used, |inner| inner.max(used)))
@@ -121,6 +159,33 @@ mod tests {
             assert!(!deadline.interrupted() && !deadline.interrupted() && !deadline.ended());
             assert!(deadline.time_used().is_some_and(|used| used < 1e-3));
         }
+    }
+
+    #[test]
+    fn passes_at_the_end_are_left_their_time() {
+        let seconds = Duration::from_secs_f64;
+        // 4 of 80 minibatches in 2 s: an epoch takes 40 s, and two passes 0.8 of that
+        assert_eq!(kept(2.0, 80, 4, seconds(2.0), seconds(600.0)), seconds(32.0));
+        // no more than a part of the limit
+        assert_eq!(kept(2.0, 80, 4, seconds(2.0), seconds(60.0)), seconds(24.0));
+        let mut inner = ();
+        // the time of the steps is not 0, and one of so many takes all that may be left
+        let mut deadline = Deadline::new(1e6, &mut inner);
+        let batch = |per_epoch| Event::Batch {
+            epoch: 0,
+            batch: 0,
+            per_epoch,
+            epochs: 9,
+            objective: 0.0,
+            seconds: 0.0,
+        };
+        assert!(deadline.event(batch(usize::MAX)).is_continue());
+        assert_eq!(deadline.kept, Duration::ZERO);
+        assert!(deadline.event(Event::Ahead { passes: 2.0 }).is_continue());
+        std::thread::yield_now();
+        assert!(deadline.event(batch(usize::MAX)).is_continue());
+        assert_eq!(deadline.kept, seconds(4e5));
+        assert!(!deadline.interrupted());
     }
 
     #[test]

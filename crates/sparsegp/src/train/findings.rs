@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Something that the rows say against the likelihood that was fitted, with what to try instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
-    /// Its name: `counts`, `dispersion`, `zeros`, `tails`, `spread`, `skew` or `shares`.
+    /// Its name: `counts`, `dispersion`, `zeros`, `tails`, `spread`, `skew`, `shares` or `filled`.
     pub name: String,
     /// The target column.
     pub target: String,

@@ -223,6 +223,11 @@ pub enum Event<'a> {
     },
     /// The training of the model that was prepared begins.
     Training,
+    /// Minibatches begin, after which as many passes over all rows as `passes` end the training.
+    Ahead {
+        /// How many.
+        passes: f64,
+    },
     /// A training from another start begins ([`crate::fit::FitOptions::restarts`]).
     Restart {
         /// Which, from 1.

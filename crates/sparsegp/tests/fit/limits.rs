@@ -60,6 +60,22 @@ fn every_training_ends_at_the_limit_with_what_it_has() {
     }
 }
 
+/// The choice of a kernel leaves the time to the training: with a limit that is over only the usual kernel and straight lines are
+/// tried.
+#[test]
+fn a_limit_ends_the_choice_of_a_kernel() {
+    let data = table(120, 1);
+    let auto = FitOptions { kernel: "auto".into(), ..options("exact", 20) };
+    let tried = |time_limit| {
+        let fitted = fit(&data, &FitOptions { time_limit, ..auto.clone() }).expect("a fit");
+        let kernels = fitted.report.expect("a report").kernels.expect("a choice");
+        kernels.candidates.iter().map(|own| own.kernel.clone()).collect::<Vec<_>>()
+    };
+    let (few, all) = (tried(OVER), tried(Some(1e6)));
+    assert!(few.len() <= 2 && few.iter().all(|own| own == "rbf" || own == "linear"), "{few:?}");
+    assert!(all.len() > 3 && all == tried(None), "{all:?}");
+}
+
 /// Ends after some iterations.
 struct After(usize);
 

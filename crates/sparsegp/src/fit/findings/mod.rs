@@ -1,6 +1,7 @@
 //! Cheap diagnostics of a fitted model: what the rows say against its likelihood, with what to try instead.
 
 mod counts;
+mod filled;
 mod judged;
 mod numbers;
 mod whole;

@@ -5,6 +5,7 @@
 //! of the rows in the order of an input or of m, a logarithm or power of y with errors of one size, and beta densities. What each
 //! gains in nats a row is about what its likelihood gains on new rows (`bench/findings.py` measures it).
 
+use super::filled::Gaps;
 use super::{Predicted, whole};
 use crate::data::TargetTransform;
 use crate::fit::Dataset;
@@ -16,11 +17,11 @@ use statrs::function::gamma::ln_gamma;
 /// Fewest rows from which anything is said.
 const FEWEST: usize = 40;
 /// Nats a row that a finding gains at least.
-const LEAST: f64 = 0.03;
+pub(super) const LEAST: f64 = 0.03;
 /// Twice the nats of all rows that Student's t must gain: its two numbers gain 10 by chance in one of a thousand tables.
 const CLEAR: f64 = 12.0;
 /// Chance of a spread as clear as this, over all inputs, where there is none.
-const CHANCE: f64 = 1e-4;
+pub(super) const CHANCE: f64 = 1e-4;
 /// Standard errors by which a density that has no fitted numbers must be better.
 const ERRORS: f64 = 2.5;
 /// How many times the gain of tails that of a spread must be to be named in their place.
@@ -56,7 +57,7 @@ pub(super) fn findings(
     dataset: &Dataset,
     chosen: bool,
 ) -> Vec<Finding> {
-    let mut found = Vec::new();
+    let (mut found, gaps) = (Vec::new(), Gaps::of(dataset, seen.rows.x.as_ref()));
     for (p, target) in dataset.target_names.iter().enumerate() {
         let rows = seen.known(p);
         if rows.len() < FEWEST || dataset.scaler.is_constant(p) {
@@ -91,6 +92,11 @@ pub(super) fn findings(
         // the mean of the others is in the order of the row's own target where that is all there is to predict
         if deviation(&errors.mean) > SIGNAL * mean(errors.sd.iter().copied()) {
             ordered.push(("the prediction".into(), errors.mean.clone()));
+        }
+        if let Some(filled) = gaps.finding(target, &errors.z, &rows) {
+            // a mixture of two noises looks like heavy tails, too
+            found.push(filled);
+            continue;
         }
         let (varies, heavy) = (spread(target, &errors.z, &ordered), tails(target, &errors.z));
         // a mixture of spreads has heavy tails, and outliers are somewhere: the better explanation is the one
@@ -168,11 +174,10 @@ fn parts(values: &[f64]) -> Vec<usize> {
     values.iter().map(|v| cuts.partition_point(|cut| cut <= v)).collect()
 }
 
-/// Returns how clearly errors differ in size between parts: the chance of that, the gain of a
-/// deviation for each, and the ratio of the largest to the smallest.
-fn between_parts(z: &[f64], values: &[f64]) -> Option<(f64, f64, f64)> {
-    let of = parts(values);
-    let own = |k: usize| z.iter().zip(&of).filter(move |(_, part)| **part == k).map(|(z, _)| *z);
+/// Returns how clearly errors differ in size between parts, of which `of` has the number for each: the chance of that, the gain of
+/// a deviation for each, and the ratio of the largest to the smallest.
+pub(super) fn between(z: &[f64], of: &[usize]) -> Option<(f64, f64, f64)> {
+    let own = |k: usize| z.iter().zip(of).filter(move |(_, part)| **part == k).map(|(z, _)| *z);
     let all: Vec<Vec<f64>> =
         (0..PARTS).map(|k| own(k).collect()).filter(|part: &Vec<f64>| !part.is_empty()).collect();
     if all.len() < 2 || all.iter().any(|part| part.len() < FEWEST_OF_PART) {
@@ -199,7 +204,7 @@ fn between_parts(z: &[f64], values: &[f64]) -> Option<(f64, f64, f64)> {
 /// Finds noise that varies, in the order of the rows in which it does so most clearly.
 fn spread(target: &str, z: &[f64], ordered: &[(String, Vec<f64>)]) -> Option<Finding> {
     let all = ordered.iter().filter_map(|(by, values)| {
-        between_parts(z, values).map(|(chance, gain, ratio)| (by, chance, gain, ratio))
+        between(z, &parts(values)).map(|(chance, gain, ratio)| (by, chance, gain, ratio))
     });
     let (by, chance, gain, ratio) = all.min_by(|a, b| a.1.total_cmp(&b.1))?;
     if !(chance * (ordered.len() as f64) < CHANCE && gain > LEAST) {

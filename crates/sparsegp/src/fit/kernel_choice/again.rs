@@ -1,7 +1,7 @@
 //! The best candidates on more rows: few rows are explained best by simple kernels, whatever the function is, and what speaks
 //! for a kernel with many hyperparameters grows with the rows, while their price does not.
 
-use super::{Judged, KernelScore, scored};
+use super::{Judged, KernelScore, MOST_TIME, scored};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::fit::trial::Trial;
@@ -53,7 +53,7 @@ pub(super) fn scores(
     let each = PART * choice::of_training(dataset, options) / evaluations;
     let affordable = choice::rows_of_exact(each).max(LEAST);
     let more = affordable.min(AUTO_EXACT).min(options.pilot).min(dataset.source.rows());
-    let limited = observer.time_used().is_some_and(|used| used > 0.5);
+    let limited = observer.time_used().is_some_and(|used| used > MOST_TIME);
     let few = |all: &[Judged]| all.iter().map(|own| own.score.clone()).collect();
     if !exact || limited || (more as f64) < MORE * rows as f64 || observer.interrupted() {
         return Ok((few(&judged), rows));

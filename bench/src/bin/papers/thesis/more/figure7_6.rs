@@ -61,7 +61,7 @@ fn options(method: &str, length: usize, seed: u64) -> FitOptions {
 }
 
 fn run(run: &mut Run<'_>) -> Drawn {
-    let rows = run.sized("rows", [300, 3000, 19_020, 19_020]);
+    let rows = run.sized("rows", [300, 3000, 6000, 19_020]);
     let count = run.sized("folds", [1, 2, 3, 10]);
     let lengths: [&[usize]; 2] = match run.size([0, 1, 2, 2]) {
         0 => [&[2], &[8]],
