@@ -89,10 +89,7 @@ fn main() -> sparsegp::Result<()> {
             let fitted = ep::Probit::train(kernel, x, training.y.col_as_slice(0), z, 100)?;
             let seconds = clock.elapsed().as_secs_f64();
             let (wrong, log) = class_scores(&fitted.predict_proba(new_x.as_ref()), &test.y);
-            println!(
-                "error {wrong:.4} NLL {log:.4}; {seconds:.2} s",
-                fitted.log_evidence
-            );
+            println!("error {wrong:.4} NLL {log:.4}; {seconds:.2} s", fitted.log_evidence);
             all.push([wrong, log, seconds]);
         }
         for k in 0..3 {

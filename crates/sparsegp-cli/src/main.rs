@@ -22,6 +22,7 @@ mod follow;
 mod forecast;
 mod format;
 mod given;
+mod headline;
 mod inducing;
 mod inspect;
 mod kernels;

@@ -5,6 +5,7 @@ use crate::data::{MissingChoice, Opened};
 use crate::facts;
 use crate::fail::{Fail, Result};
 use crate::format::{count, moment};
+use crate::headline;
 use crate::kind::Kind;
 use crate::outputs::{has_extension, refuse_overwriting};
 use crate::plot::{self, What};
@@ -51,12 +52,17 @@ pub struct ReportArgs {
 const LEFT_OUT: u64 = 20_000;
 
 const STYLE: &str = "\
-body{font:16px/1.5 system-ui,sans-serif;color:#2d2d32;max-width:940px;margin:2em auto;padding:0 1em}
-h1{font-size:1.6em}h2{font-size:1.2em;margin-top:2em}
+:root{color-scheme:light dark;--ink:#2d2d32;--paper:#fff;--box:#f5f6f8;--note:#8a4b00;--pale:#777}
+@media (prefers-color-scheme:dark){:root{--ink:#e4e4e9;--paper:#17181c;--box:#24262c;--note:#f0b060;--pale:#9a9aa2}}
+body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:940px;margin:2em auto;padding:0 1em}
+h1{font-size:1.6em}h2{font-size:1.2em;margin-top:2em}p.lead{font-size:1.15em}
 table{border-collapse:collapse}th{text-align:left;font-weight:600;vertical-align:top;padding:.15em 1.2em .15em 0;
 white-space:nowrap}td{vertical-align:top;padding:.15em 0;overflow-wrap:anywhere}
-pre{background:#f5f6f8;padding:1em;overflow-x:auto;font-size:13px;line-height:1.45}
-svg{max-width:100%;height:auto}p.note{color:#8a4b00}footer{color:#777;margin-top:3em;font-size:13px}";
+pre{background:var(--box);padding:1em;overflow-x:auto;font-size:13px;line-height:1.45}
+svg{max-width:100%;height:auto;background:#fff}p.note{color:var(--note)}footer{color:var(--pale);margin-top:3em;font-size:13px}
+@media (max-width:600px){body{margin:1em auto}th{white-space:normal}pre{font-size:11px}}
+@media print{:root{--ink:#000;--paper:#fff;--box:#fff;--pale:#555}body{max-width:none;margin:0}svg,pre{break-inside:avoid}
+h2{break-after:avoid}}";
 
 /// Returns the text as HTML has it.
 fn escaped(text: &str) -> String {
@@ -104,38 +110,51 @@ fn meaning(kind: Kind) -> &'static str {
     }
 }
 
-/// Returns the page: facts, scores, pictures (SVG), parameters.
-fn page(
-    fitted: &Fitted,
-    facts: &[(String, String)],
-    (scores, sentence): (&str, &str),
-    pictures: &[(What, String)],
-    inducing: Option<&(String, String)>,
-) -> String {
+/// What the page says, besides the model itself.
+struct Contents<'a> {
+    facts: &'a [(String, String)],
+    judged: &'a Judged,
+    pictures: &'a [(What, String)],
+    inducing: Option<&'a (String, String)>,
+}
+
+/// Returns a picture (SVG) with its title for those who do not see it.
+fn with_title(svg: &str, title: &str) -> String {
+    svg.replacen("<svg ", &format!("<svg role=\"img\" aria-label=\"{}\" ", escaped(title)), 1)
+}
+
+/// Returns the page: what the model is worth in sentences, scores, pictures, then what it is.
+fn page(fitted: &Fitted, contents: &Contents<'_>) -> String {
     let targets = escaped(&fitted.target_names.join(", "));
     let mut html = format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<title>{targets}: a Gaussian \
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n<meta name=\"viewport\" \
+         content=\"width=device-width, initial-scale=1\">\n<title>{targets}: a Gaussian \
          process</title>\n<style>{STYLE}</style></head>\n<body>\n<h1>{targets}: a Gaussian process</h1>\n"
     );
-    let mut part = |title: &str, body: String| {
+    let judged = contents.judged;
+    for lead in &judged.lead {
         // writing to a string cannot fail
+        let _ = writeln!(html, "<p class=\"lead\">{}</p>", escaped(lead));
+    }
+    let mut part = |title: &str, body: String| {
         let _ = write!(html, "<h2>{title}</h2>\n{body}\n");
     };
     let pre = |text: &str| format!("<pre>{}</pre>", escaped(text.trim_end()));
-    part("The model", table_of(facts));
     if !fitted.warnings.is_empty() {
         let lines = fitted.warnings.iter();
         part("Warnings", lines.map(|w| format!("<p class=\"note\">{}</p>", escaped(w))).collect());
     }
+    for (what, svg) in contents.pictures {
+        part(what.title(), with_title(svg, what.title()));
+    }
+    let scores = pre(&judged.table);
     part(
         "How good it is",
-        format!("<p>{}</p>{}<p>{}</p>", escaped(sentence), pre(scores), meaning(Kind::of(fitted))),
+        format!("<p>{}</p>{scores}<p>{}</p>", escaped(&judged.sentence), meaning(Kind::of(fitted))),
     );
-    for (what, svg) in pictures {
-        part(what.title(), svg.clone());
-    }
-    if let Some((text, svg)) = inducing {
-        part("Inducing points", pre(text) + svg);
+    part("The model", table_of(contents.facts));
+    if let Some((text, svg)) = contents.inducing {
+        part("Inducing points", pre(text) + &with_title(svg, "Inducing points"));
     }
     part("Parameters", pre(&report::parameters_table(fitted, false)));
     let version = env!("CARGO_PKG_VERSION");
@@ -153,10 +172,10 @@ fn pictures(
 ) -> Result<Vec<(What, String)>> {
     let mut pictures = Vec::new();
     for what in [
+        What::Shares,
         What::Fit,
         What::Predictions,
         What::Calibration,
-        What::Shares,
         What::Effects,
         What::Relevance,
         What::Terms,
@@ -193,6 +212,8 @@ struct Judged {
     table: String,
     /// Which rows the table of scores has.
     sentence: String,
+    /// What they come to.
+    lead: Vec<String>,
 }
 
 /// Scores a model on the rows of a table: those that were learnt from and held out, or each by the others.
@@ -235,7 +256,13 @@ fn judge(fitted: &Fitted, opened: &Opened, known: Rows, context: &Context) -> Re
         }
         _ => known.sentence(),
     };
-    Ok(Judged { train, test, table, sentence })
+    let lead = match (&test, &others, known) {
+        (Some(test), ..) => headline::sentences(fitted, test, "rows that it has not learnt from"),
+        (None, Some(others), _) => headline::sentences(fitted, others, "rows, each by the others"),
+        (None, None, Rows::Unknown) => headline::sentences(fitted, &train, "rows"),
+        _ => headline::sentences(fitted, &train, "rows that it learnt from, which flatters it"),
+    };
+    Ok(Judged { train, test, table, sentence, lead })
 }
 
 /// Returns how well inducing points stand for the rows, as text and picture, of a model that has
@@ -272,8 +299,9 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
     context.warn(note.as_slice());
     let mask = args.test_mask.as_deref();
     let (opened, known) = remembered::open(table, &selection, args.missing.into(), &fitted, mask)?;
-    let Judged { train, test, table, sentence } = judge(&fitted, &opened, known, context)?;
-    let judged = test.as_ref().unwrap_or(&train);
+    let found = judge(&fitted, &opened, known, context)?;
+    let (train, test) = (&found.train, &found.test);
+    let judged = test.as_ref().unwrap_or(train);
     let look = plot::Look::default();
     let pictures = pictures(&fitted, &opened, judged, &look, context)?;
     let inducing = inducing_part(&fitted, &opened, &look, context)?;
@@ -286,7 +314,8 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
     if let Some(now) = Made::now().at {
         facts.push(("this page".into(), moment(now)));
     }
-    let html = page(&fitted, &facts, (&table, &sentence), &pictures, inducing.as_ref());
+    let (facts, inducing) = (&facts, inducing.as_ref());
+    let html = page(&fitted, &Contents { facts, judged: &found, pictures: &pictures, inducing });
     let mut titles: Vec<&str> = pictures.iter().map(|(what, _)| what.title()).collect();
     titles.extend(inducing.is_some().then_some(What::Inducing.title()));
     atomic::write_atomically(path, html.as_bytes())?;
@@ -297,7 +326,8 @@ pub fn run(args: &ReportArgs, context: &Context) -> Result<Reply> {
             "model": args.model,
             "data": args.data,
             "rows": judged.overall.rows(),
-            "judged": sentence,
+            "summary": found.lead,
+            "judged": found.sentence,
             "pictures": titles,
             "files": { "report": path },
         }),

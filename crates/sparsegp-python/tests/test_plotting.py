@@ -139,6 +139,10 @@ def test_report_is_one_page_that_needs_nothing_else(tmp_path):
         "calibration",
     ):
         assert words in page, words
+    # the result comes first, in sentences
+    lead = page.split("<h2>")[0]
+    assert 'class="lead">Predictions of' in lead and "Intervals of 95 % hold" in lead
+    assert 'name="viewport"' in page and "prefers-color-scheme:dark" in page and "@media print" in page
     # pictures are within: predictions, calibration, relevance, training
     # with what inputs explain, and an effect of each
     assert page.count("data:image/png;base64,") == 8
@@ -149,6 +153,7 @@ def test_report_is_one_page_that_needs_nothing_else(tmp_path):
     plotting.report(classifier, X[80:, :1], labels[80:], path)
     page = path.read_text(encoding="utf-8")
     assert "Brier score" in page and "accuracy" in page
+    assert "The most probable class of" in page and "always saying" in page
     with pytest.raises(ValueError, match="features"):
         plotting.report(model, X[80:, :2], y[80:], tmp_path / "none.html")
     assert not (tmp_path / "none.html").exists()

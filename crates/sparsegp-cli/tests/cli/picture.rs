@@ -144,11 +144,20 @@ fn a_report_is_one_page_with_scores_pictures_and_parameters() {
     let report = folder.json("report m.safetensors t.csv --output r.html");
     let titles: Vec<&str> =
         report["pictures"].as_array().unwrap().iter().filter_map(|v| v.as_str()).collect();
-    let explained = ["What each input explains", "How predictions depend on each input"];
-    assert_eq!(titles[..2], ["The fit", "Calibration"]);
-    assert_eq!(titles[2..4], explained);
-    assert_eq!(titles[4..], ["Relevance of the inputs", "Training"]);
+    assert_eq!(titles[..3], ["What each input explains", "The fit", "Calibration"]);
+    let rest = ["How predictions depend on each input", "Relevance of the inputs", "Training"];
+    assert_eq!(titles[3..], rest);
     let page = folder.read("r.html");
+    // the result comes first, in a sentence
+    let lead = report["summary"][0].as_str().expect("a sentence");
+    assert!(lead.starts_with("Predictions of y are off by ") && lead.contains("95 %"), "{lead}");
+    let before = page.split("<h2>").next().expect("a beginning");
+    assert!(before.contains("<p class=\"lead\">Predictions of y are off by "), "{before}");
+    // phones, paper and people who do not see the pictures
+    for part in ["name=\"viewport\"", "prefers-color-scheme:dark", "@media print"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert_eq!(page.matches("<svg role=\"img\" aria-label=\"").count(), 6);
     assert_eq!(page.matches("<svg").count(), 6);
     assert!(page.starts_with("<!doctype html>") && page.trim_end().ends_with("</html>"));
     assert!(page.contains("kernel.lengthscales[0]") && page.contains("RMSE"));

@@ -22,11 +22,19 @@ from . import _pictures
 _MOST_INPUTS = 100
 _MOST_EFFECTS = 4
 
-_STYLE = """body{font:16px/1.5 system-ui,sans-serif;color:#2d2d32;max-width:940px;margin:2em auto;padding:0 1em}
-h1{font-size:1.6em}h2{font-size:1.2em;margin-top:2em}table{border-collapse:collapse}
-th{text-align:left;font-weight:600;vertical-align:top;padding:.15em 1.2em .15em 0;white-space:nowrap}
-td{vertical-align:top;padding:.15em 1.2em .15em 0;overflow-wrap:anywhere}
-img{max-width:100%;height:auto}p.note{color:#8a4b00}footer{color:#777;margin-top:3em;font-size:13px}"""
+_STYLE = """:root{color-scheme:light dark;--ink:#2d2d32;--paper:#fff;--note:#8a4b00;--pale:#777}
+@media (prefers-color-scheme:dark){:root{--ink:#e4e4e9;--paper:#17181c;--note:#f0b060;--pale:#9a9aa2}}
+body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:940px;margin:2em auto;
+padding:0 1em}h1{font-size:1.6em}h2{font-size:1.2em;margin-top:2em}p.lead{font-size:1.15em}
+table{border-collapse:collapse}th{text-align:left;font-weight:600;vertical-align:top;padding:.15em 1.2em .15em 0;
+white-space:nowrap}td{vertical-align:top;padding:.15em 1.2em .15em 0;overflow-wrap:anywhere}
+figure{margin:0}img{max-width:100%;height:auto}p.note{color:var(--note)}
+footer{color:var(--pale);margin-top:3em;font-size:13px}
+@media (max-width:600px){body{margin:1em auto}th{white-space:normal}}
+@media print{:root{--ink:#000;--paper:#fff}body{max-width:none;margin:0}figure{break-inside:avoid}h2{break-after:avoid}}"""
+
+# what the share of targets within intervals of 95 % may be off by, beside three standard errors of chance
+_OFF = 0.02
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:
@@ -91,6 +99,30 @@ def _scores(estimator: Any, X: Any, y: Any) -> list[tuple[str, str]]:
             inside = np.mean((bounds[:, 0] <= targets) & (targets <= bounds[:, 1]))
             found.append((f"within {100 * level:g} % intervals", f"{100 * inside:.1f} %"))
     return found
+
+
+def _lead(estimator: Any, X: Any, y: Any) -> str:
+    """What the predictions of rows come to, in a sentence or two."""
+    targets, rows = np.asarray(y), len(np.asarray(y))
+    name = ", ".join(estimator._about["targets"])
+    if hasattr(estimator, "predict_proba"):
+        classes, counts = np.unique(targets, return_counts=True)
+        return (
+            f"The most probable class of {name} is the true one for {100 * estimator.score(X, y):.1f} % of {rows} rows; always "
+            f"saying {classes[counts.argmax()]} would be right for {100 * counts.max() / rows:.1f} %."
+        )
+    error = float(np.mean(np.abs(estimator.predict(X) - targets.astype(float))))
+    explained = round(100 * estimator.score(X, y))
+    part = f"and explain {explained} % of the variance" if explained > 0 else "no better than their mean"
+    said = f"Predictions of {name} are off by {error:.3g} on average, {part}, on {rows} rows."
+    if targets.ndim > 1:
+        return said
+    bounds = estimator.predict(X, return_quantiles=[0.025, 0.975])[1]
+    held = float(np.mean((bounds[:, 0] <= targets) & (targets <= bounds[:, 1])))
+    bar = max(_OFF, 3 * np.sqrt(0.95 * 0.05 / rows))
+    narrow = ": they are too narrow" if held < 0.95 - bar else ""
+    wide = ": they are wider than they need to be" if held > 0.95 + bar else ""
+    return f"{said} Intervals of 95 % hold {100 * held:.1f} % of them{narrow}{wide}."
 
 
 def _picture(draw: Callable[[Any], Any], name: str) -> Optional[str]:
@@ -164,7 +196,9 @@ def report(
         (lambda ax: _pictures.plot_layers(estimator, X, ax=ax), "the first hidden layer"),
         (lambda ax: _pictures.plot_trace(estimator, ax=ax), "training"),
     ]
-    pictures[4:4] = _explained(estimator, X)
+    explained = _explained(estimator, X)
+    pictures[4:4] = explained[1:]
+    pictures[:0] = explained[:1]
     drawn = [(_picture(draw, what), what) for draw, what in pictures]
     shown = "\n".join(f"<h2>{html.escape(what)}</h2>\n{own}" for own, what in drawn if own)
     notes = "\n".join(f'<p class="note">{html.escape(text)}</p>' for text in about["warnings"])
@@ -172,14 +206,16 @@ def report(
     parameters += [(path_, model, units or "") for path_, model, units in estimator._table()]
     version = f"sparsegp {_core.__version__}, Python {sys.version.split()[0]}"
     page = f"""<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{html.escape(name)}</title><style>{_STYLE}</style></head><body>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>{html.escape(name)}</title><style>{_STYLE}</style></head><body>
 <h1>{html.escape(name)}</h1>
-{_table(facts)}
+<p class="lead">{html.escape(_lead(estimator, X, y))}</p>
 {notes}
+{shown}
 <h2>How good it is</h2>
 <p>On the {rows} rows that were given to the report; where the estimator has learnt from them, it looks better than it is.</p>
 {_table(scores)}
-{shown}
+<h2>The model</h2>
+{_table(facts)}
 <h2>What was learnt</h2>
 {_table(parameters)}
 <footer>{html.escape(version)}</footer>
