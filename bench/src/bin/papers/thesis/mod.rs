@@ -4,6 +4,7 @@ mod aaci;
 mod augmented;
 mod basics;
 mod classes;
+mod ep;
 mod flow;
 mod more;
 mod oips;
