@@ -96,8 +96,7 @@ fn predicted(
         dataset.scaler.scale_x(x.as_mut())?;
         dataset.scaler.scale_x(new_x.as_mut())?;
         let kernel = parse("rbf(ard=false)", Inputs::unnamed(2))?;
-        // as many as gain anything: where the classes are apart, the best variance is infinite
-        let fitted = Heaviside::train(kernel, x, y.col_as_slice(0), iterations.min(30))?;
+        let fitted = Heaviside::train(kernel, x, y.col_as_slice(0), iterations)?;
         return Ok((fitted.predict_proba(new_x.as_ref()), new_y));
     }
     let options = FitOptions {

@@ -18,7 +18,7 @@ pub use sparse::Probit;
 
 use sparsegp::kernels::Kernel;
 use sparsegp::linalg::{Accum, Mat, Structure, invert_lower, par_for, structured};
-use sparsegp::optim::{Lbfgs, LbfgsOptions, Objective, Optimiser, Plateau};
+use sparsegp::optim::{Lbfgs, LbfgsOptions, Objective, Optimiser};
 use sparsegp::params::{free_count, free_gradient, free_values, set_free_values};
 
 /// An evidence with a gradient, whose sites are kept from one kernel to the next.
@@ -54,21 +54,25 @@ impl<E: Evidence> Objective for Loss<'_, E> {
     }
 }
 
+/// A step that gains less in log Z is the last: classes that are apart have the best variance at
+/// infinity, at the end of a slope on which sites settle ever more slowly.
+const LEAST_GAIN: f64 = 0.1;
+
 /// Trains the hyperparameters by at most `iterations` of L-BFGS; leaves the kernel at the best.
 fn train<E: Evidence>(
     kernel: &mut dyn Kernel,
     evidence: &mut E,
     iterations: usize,
 ) -> sparsegp::Result<()> {
-    // classes that are apart have the best variance at infinity: a slope without an end
-    let plateau = Some(Plateau { window: 5, tolerance: 1e-3 });
-    let options = LbfgsOptions { plateau, ..LbfgsOptions::default() };
-    let mut lbfgs = Lbfgs::new(free_values(|v| kernel.visit(v)), options);
+    let mut lbfgs = Lbfgs::new(free_values(|v| kernel.visit(v)), LbfgsOptions::fitting());
     let mut loss = Loss { kernel, evidence };
+    let mut last = f64::INFINITY;
     for _ in 0..iterations {
-        if lbfgs.step(&mut loss)?.status.is_final() {
+        let step = lbfgs.step(&mut loss)?;
+        if step.status.is_final() || last - step.value < LEAST_GAIN {
             break;
         }
+        last = step.value;
     }
     let best = lbfgs.best().map_or_else(|| lbfgs.x().to_vec(), |(x, _)| x.to_vec());
     set_free_values(|v| loss.kernel.visit_mut(v), &best);
