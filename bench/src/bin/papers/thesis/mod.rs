@@ -5,6 +5,7 @@ mod augmented;
 mod basics;
 mod classes;
 mod curves;
+mod ep;
 mod flow;
 mod more;
 mod oips;
