@@ -1,5 +1,6 @@
 //! Cortinovis et al., *Inverse-free sparse variational Gaussian processes*.
 
+mod alternative;
 mod figure1;
 mod figure2;
 mod figure_s1;

@@ -29,10 +29,10 @@ pub const VARIANTS: [Variant; 7] = [
 
 /// Rows, starting model and rate of a panel (App. S5).
 pub struct Toy {
-    data: InMemory,
-    start: Model,
-    rate: f64,
-    points: usize,
+    pub(super) data: InMemory,
+    pub(super) start: Model,
+    pub(super) rate: f64,
+    pub(super) points: usize,
 }
 
 /// The negative bound of a minibatch, as Adam sees it.
