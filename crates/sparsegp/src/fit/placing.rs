@@ -74,6 +74,12 @@ impl Placing<'_> {
             candidates.extend(screen::shorter(&model));
         }
         candidates.push((plain, model, false));
+        let late = is_late(observer);
+        if late && candidates.len() > 1 {
+            // the first is the best guess, and nothing tells them apart
+            candidates.truncate(1);
+            judged.clear();
+        }
         tell(observer, Event::Inducing { count: self.wanted.min(self.most()) })?;
         let (mut ready, mut notes) = (Vec::new(), Vec::new());
         for (name, own, flown) in candidates {
@@ -85,7 +91,7 @@ impl Placing<'_> {
         // points are placed by lengthscales, so that those of several inputs should be known first
         let places =
             self.sample.x.ncols() > 1 && self.options.selection.is_placed_by_lengthscales();
-        if self.judges && (ready.len() > 1 || places) && !is_late(observer) {
+        if self.judges && (ready.len() > 1 || places) && !late {
             let (rows, sample, options) = (self.rows, self.sample, self.options);
             let compared = judge::compare(&ready, rows, sample, options, self.engine, observer)?;
             best = compared.best;

@@ -80,7 +80,7 @@ fn train<E: Evidence>(
 }
 
 // A build without optimisation spends its time on places of matrices and on generic functions of
-// the library, which it compiles anew: many numbers go column by column, or through those that are
+// the library, which it compiles again: many numbers go column by column, or through those that are
 // not.
 
 /// Returns the matrix with rows on another scale.
