@@ -23,7 +23,7 @@ struct Limit {
 
 impl Limit {
     fn of(batches: usize) -> Self {
-        Self { batches, preparation: 0.2, done: 0, says: true }
+        Self { batches, preparation: 0.25, done: 0, says: true }
     }
 }
 
