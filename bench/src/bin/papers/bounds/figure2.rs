@@ -41,7 +41,7 @@ const BOTH: Entry = Entry {
 };
 
 fn curves(run: &mut Run<'_>, m: usize) -> Drawn {
-    let sizes = sizes(run);
+    let sizes = sizes(run, 200);
     let few = sizes.rows <= 2000 || sizes.adam;
     let mut table = Table::new("", &["data", "method", "objective", "σ²", "mean of v"]);
     let (mut rows, mut means) = ([Vec::new(), Vec::new(), Vec::new()], Vec::new());

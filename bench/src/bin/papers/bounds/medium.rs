@@ -33,13 +33,13 @@ pub struct Sizes {
     pub adam: bool,
 }
 
-/// Returns the sizes of a run, and says what is smaller.
-pub fn sizes(run: &mut Run<'_>) -> Sizes {
+/// Returns the sizes of a run, of so many iterations at the scale `quick`, and says what is smaller.
+pub fn sizes(run: &mut Run<'_>, quick: usize) -> Sizes {
     let rows = run.size([150, 2000, 10_600, 10_600]);
     if rows < 10_600 {
         run.smaller(format!("rows to learn from: {rows} for 9600 to 10 623"));
     }
-    let iterations = run.size([5, 60, 300, 10_000]);
+    let iterations = run.size([5, quick, 300, 10_000]);
     let adam = iterations == 10_000;
     if !adam {
         run.smaller(format!("at most {iterations} iterations of L-BFGS for 10 000 steps of Adam"));

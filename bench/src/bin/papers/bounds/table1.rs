@@ -49,7 +49,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 fn run(run: &mut Run<'_>) -> Drawn {
-    let sizes = sizes(run);
+    let sizes = sizes(run, 60);
     let points = run.size([[8, 12], [200, 400], [512, 1024], [1024, 2048]]);
     if points[0] < 1024 {
         run.smaller(format!("inducing points: {} and {} for 1024 and 2048", points[0], points[1]));
