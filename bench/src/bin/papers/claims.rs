@@ -79,9 +79,9 @@ pub const CLAIMS: &[Claim] = &[
         "the new collapsed bound is tighter, and below the log evidence",
         &[
             ("bounds-figure1", "objectives (e)"),
-            ("bounds-figure2", "pol: objective"),
-            ("bounds-figure2", "bike: objective"),
-            ("bounds-figure2", "elevators: objective"),
+            ("bounds-figure2", "pol: new against old"),
+            ("bounds-figure2", "bike: new against old"),
+            ("bounds-figure2", "elevators: new against old"),
         ],
     ),
     claim(

@@ -89,7 +89,9 @@ fn curves(run: &mut Run<'_>, m: usize) -> Drawn {
             all.join(", ")
         };
         let head = if few { "exact, old, artemev, new" } else { "old, artemev, new" };
+        let tighter = higher(&sparse[0], &sparse[2]) && (!few || higher(&sparse[2], &ends[0]));
         let ours = format!("{head}: {}", texts(|end| end.0, 1));
+        run.holds(&format!("{name}: new against old"), "old < new < exact", ours.clone(), tighter);
         run.holds(&format!("{name}: objective"), "old < artemev < new < exact", ours, ordered);
         let ours = format!("{head}: {}", texts(|end| end.1, 4));
         run.holds(&format!("{name}: σ²"), "exact < new < old", ours, quieter);

@@ -81,10 +81,9 @@ fn moved(start: &Particles, how: Steps, steps: usize) -> sparsegp::Result<Partic
     Particles::new(x)
 }
 
-/// Returns mean and variances of the Gaussian with the smallest free energy E[φ] − ½ ln det C, for the density of the thesis,
-/// φ(x) = ½(0.01 x₁² + 0.1(x₂ + 0.1 x₁² − 10)²). By symmetry E[x₁] = 0 and C is diagonal, of α and β. Then
-/// E[φ] = ½(0.01 α + 0.1(β + 0.02 α² + (m₂ + 0.1 α − 10)²)), which m₂ = 10 − 0.1 α, β = 10 and 0.002 α² + 0.005 α = ½
-/// minimise.
+/// Returns mean and variances of the Gaussian with the smallest free energy, mean of φ less ½ ln det C, for the density of the
+/// thesis, φ(x) = ½(0.01 x₁² + 0.1(x₂ + 0.1 x₁² − 10)²). By symmetry x₁ has the mean 0, and C is diagonal, of α and β. Then φ has
+/// the mean ½(0.01 α + 0.1(β + 0.02 α² + (m₂ + 0.1 α − 10)²)), and m₂ = 10 − 0.1 α, β = 10 and 0.002 α² + 0.005 α = ½ are best.
 fn best_gaussian() -> ([f64; 2], [f64; 2]) {
     let alpha = ((0.005_f64.powi(2) + 0.004).sqrt() - 0.005) / 0.004;
     ([0.0, 10.0 - 0.1 * alpha], [alpha, 10.0])
