@@ -10,7 +10,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use rayon::prelude::*;
-use sparsegp::data::{Loaded, Selection, Table};
+use sparsegp::data::{Loaded, Mask, Selection, Table};
 use sparsegp::linalg::{Accum, Mat, Par, Real, gemm};
 use std::path::Path;
 use std::sync::Arc;
@@ -96,6 +96,29 @@ pub fn noise(rows: usize, cols: usize, mut state: u64) -> Mat<f64> {
         state ^= state << 17;
         (state >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     })
+}
+
+/// Reads the digits of `mnist-t10k`, pixels from 0 to 1.
+///
+/// # Panics
+/// As for [`load`].
+pub fn load_digits() -> Loaded {
+    let mut all = load("mnist-t10k", true);
+    for j in 0..all.x.ncols() {
+        all.x.col_as_slice_mut(j).iter_mut().for_each(|v| *v /= 255.0);
+    }
+    all
+}
+
+/// Returns the first so many of the first 8000 digits, to learn from, and the last so many of the other 2000, to predict.
+///
+/// # Errors
+/// A selection without rows.
+pub fn split_digits(rows: usize, test: usize) -> sparsegp::Result<(Loaded, Loaded)> {
+    let all = load_digits();
+    let first = Mask::new("the first", (0..10_000).map(|row| row < rows.min(8000)));
+    let last = Mask::new("the last", (0..10_000).map(|row| row >= 10_000 - test.min(2000)));
+    Ok((all.rows_where(&first, true)?, all.rows_where(&last, true)?))
 }
 
 /// The share of wrong classes, and the mean negative log probability of the right ones: `p` has a row

@@ -23,7 +23,7 @@ use sparsegp::fit::{Dataset, FitOptions, Fitted, Standardise, fit};
 use sparsegp::likelihoods;
 use sparsegp::metrics::classes::{ClassMetrics, ClassOptions};
 use sparsegp::rng::{permutation, stream};
-use sparsegp_bench::load;
+use sparsegp_bench::{load, load_digits};
 use std::time::Instant;
 
 /// What the command line says.
@@ -133,13 +133,9 @@ fn experiment(name: &'static str) -> Experiment {
             (true, vec![(load(name, true), load("banana-test", true))], vec![svgp("bernoulli")])
         }
         "mnist-t10k" => {
-            let mut all = load(name, true);
-            for j in 0..all.x.ncols() {
-                all.x.col_as_slice_mut(j).iter_mut().for_each(|v| *v /= 255.0);
-            }
             let test = Mask::new("the last 2000", (0..10_000).map(|row| row >= 8000));
             let way = |likelihood| Way { inducing: Some(200), epochs: Some(8), ..one(likelihood) };
-            (true, split(&all, [test]), vec![way("softmax"), way("robust-max")])
+            (true, split(&load_digits(), [test]), vec![way("softmax"), way("robust-max")])
         }
         "coal" => (false, folds(&load(name, false), 5), counts(&[8, 16, 32])),
         "bikes-daily" => (false, random(&load(name, false), 0.1), counts(&[8, 16, 32])),

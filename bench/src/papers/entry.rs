@@ -148,10 +148,6 @@ pub enum Body {
     Program(fn(&mut Run<'_>) -> Drawn),
     /// By a program, if one of the tables of the entry is in the folder of `--data`.
     WithData(fn(&mut Run<'_>) -> Drawn),
-    /// Its data are not at hand; says what is missing.
-    NoData(&'static str),
-    /// Not programmed yet; says what it needs.
-    NotYet(&'static str),
     /// It is a scheme or a list, which nothing can reproduce.
     Drawing,
 }

@@ -21,20 +21,17 @@ pub struct Claim {
 fn words(entry: &Entry, outcome: Option<&Outcome>) -> String {
     match (entry.body, outcome.and_then(Outcome::verdict)) {
         (Body::Drawing, _) => "a drawing".into(),
-        (Body::NoData(_), _) => "cannot be run here".into(),
-        (Body::NotYet(_), _) => "no program yet".into(),
         (Body::Program(_) | Body::WithData(_), Some(verdict)) => verdict.words().into(),
         (Body::WithData(_), None) => "cannot be run here".into(),
         (Body::Program(_), None) => "not run".into(),
     }
 }
 
-const WORDS: [&str; 7] = [
+const WORDS: [&str; 6] = [
     "reproduced",
     "direction holds",
     "not reproduced",
     "cannot be run here",
-    "no program yet",
     "not run",
     "a drawing",
 ];
@@ -250,9 +247,6 @@ fn section(entry: &Entry, outcome: Option<&Outcome>) -> String {
                 text,
                 "**{verdict}**: the data are not bundled; `--data` names a folder of them.\n"
             );
-        }
-        (Body::NoData(why) | Body::NotYet(why), _) => {
-            let _ = writeln!(text, "**{verdict}**: {why}.\n");
         }
         _ => {
             let _ = writeln!(text, "**{verdict}**.\n");

@@ -81,8 +81,6 @@ fn list() {
         let state = match entry.body {
             Body::Program(_) => "",
             Body::WithData(_) => " [runs with --data]",
-            Body::NoData(_) => " [no data]",
-            Body::NotYet(_) => " [no program yet]",
             Body::Drawing => " [drawing]",
         };
         println!("{:28} {} ({}): {}{state}", entry.name, entry.item, entry.panels, entry.shows);

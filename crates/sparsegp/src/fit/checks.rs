@@ -239,7 +239,7 @@ pub(super) fn many_classes(dataset: &Dataset) -> Option<String> {
     })
 }
 
-/// Warns of an only target of two values that is learnt as numbers by nobody's choice.
+/// Warns of an only target of two values that is learnt as numbers by default.
 pub(super) fn two_values(
     dataset: &Dataset,
     options: &FitOptions,

@@ -44,7 +44,7 @@ pub(super) struct Placing<'a> {
     pub(super) other_domain: bool,
 }
 
-/// Share of a time limit after which starts are no longer looked for: the rest belongs to the training.
+/// Share of a time limit after which no further starts are tried: the rest belongs to the training.
 const MOST_TIME: f64 = 0.4;
 
 /// Returns whether that is used.

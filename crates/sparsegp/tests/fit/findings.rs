@@ -112,7 +112,7 @@ fn too_many_zeros_are_named() {
     assert!(names(&found).contains(&"zeros"), "{found:?}");
 }
 
-/// What a fit of 400 rows finds by itself, and the warning of two values, where nobody has chosen the likelihood.
+/// What a fit of 400 rows finds by itself, and the warning of two values, where no likelihood was chosen.
 fn unchosen(target: impl Fn(f64, &mut ChaCha8Rng) -> f64) -> (Vec<Finding>, bool) {
     let mut rng = stream(21, "unchosen");
     let x = Mat::from_fn(400, 2, |_, _| 6.0 * uniform(&mut rng) - 3.0);

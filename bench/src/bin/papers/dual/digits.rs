@@ -1,13 +1,13 @@
 //! Training on digits by rounds of E- and M-steps, which Figures 4 and 5 and Table 1 share.
 
 use super::em::{Negated, freeze};
-use sparsegp::data::{Batches, Loaded, Mask, Minibatch};
+use sparsegp::data::{Batches, Loaded, Minibatch};
 use sparsegp::engine::{Cpu, Want};
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Standardise, prepare};
 use sparsegp::methods::{Step, Uncollapsed};
 use sparsegp::model::{Model, Posterior};
 use sparsegp::optim::{Adam, AdamOptions, Optimiser};
-use sparsegp_bench::load;
+use sparsegp_bench::split_digits;
 use std::time::Instant;
 
 /// The two methods and their names.
@@ -49,15 +49,10 @@ pub struct Training<'a> {
 impl Digits {
     /// Reads them: the first 8000 to learn from, of the other 2000 so many to predict.
     pub fn new(test: usize) -> sparsegp::Result<Self> {
-        let mut all = load("mnist-t10k", true);
-        for j in 0..all.x.ncols() {
-            all.x.col_as_slice_mut(j).iter_mut().for_each(|v| *v /= 255.0);
-        }
-        let first = Mask::new("the first 8000", (0..10_000).map(|row| row < 8000));
-        let last = Mask::new("the last", (0..10_000).map(|row| row >= 10_000 - test));
+        let (training, test) = split_digits(8000, test)?;
         let scaling = Standardise { inputs: false, targets: false, robust: false, constants: true };
-        let dataset = Dataset::from_loaded(all.rows_where(&first, true)?, scaling)?;
-        Ok(Self { dataset, test: all.rows_where(&last, true)? })
+        let dataset = Dataset::from_loaded(training, scaling)?;
+        Ok(Self { dataset, test })
     }
 
     /// Begins a training with M points, by k-means, and these rates.

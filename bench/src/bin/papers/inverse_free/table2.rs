@@ -8,7 +8,7 @@ use sparsegp::methods;
 use sparsegp::train::Observer;
 use sparsegp_bench::page::Drawn;
 use sparsegp_bench::papers::{BLANK, Body, Data, Entry, Run, Table};
-use sparsegp_bench::{class_scores, load, processor_seconds};
+use sparsegp_bench::{class_scores, load_digits, processor_seconds};
 
 /// Images.
 pub const RBF: Entry = Entry {
@@ -94,11 +94,7 @@ fn compare(
     run.smaller("`mnist-t10k` for MNIST");
     run.smaller(format!("{seconds} processor seconds for each method"));
     let points = run.sized("inducing points", [10, 100, 300, 750]);
-    let mut all = load("mnist-t10k", true);
-    for j in 0..all.x.ncols() {
-        all.x.col_as_slice_mut(j).iter_mut().for_each(|v| *v /= 255.0);
-    }
-    let (training, test) = split(&all, 1000, run.seed())?;
+    let (training, test) = split(&load_digits(), 1000, run.seed())?;
     let scaling = Standardise { inputs: false, targets: false, robust: false, constants: true };
     let dataset = Dataset::from_loaded(training, scaling)?;
     let mut table = Table::new("", &["method", "error, %", "NLPD", "steps", "epochs", "paper, %"]);

@@ -1,11 +1,10 @@
 //! Figure 6: NLL and time by the number of inducing points, with shared or own hyperparameters.
 
 use crate::thesis::curves::{Point, cells, point};
-use sparsegp::data::Mask;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Standardise};
-use sparsegp_bench::load;
 use sparsegp_bench::page::Drawn;
 use sparsegp_bench::papers::{Axis, BLANK, Body, Data, Entry, Kind, Panel, Run, Series, Table};
+use sparsegp_bench::split_digits;
 
 /// The experiment.
 pub const ENTRY: Entry = Entry {
@@ -35,13 +34,7 @@ fn run(run: &mut Run<'_>) -> Drawn {
     ]);
     let epochs = run.sized("epochs", [1, 4, 20, 200]);
     let rows = run.size([300, 4000, 8000, 8000]);
-    let mut all = load("mnist-t10k", true);
-    for j in 0..all.x.ncols() {
-        all.x.col_as_slice_mut(j).iter_mut().for_each(|v| *v /= 255.0);
-    }
-    let first = Mask::new("the first", (0..10_000).map(|row| row < rows));
-    let last = Mask::new("the last 2000", (0..10_000).map(|row| row >= 8000));
-    let (training, test) = (all.rows_where(&first, true)?, all.rows_where(&last, true)?);
+    let (training, test) = split_digits(rows, 2000)?;
     let scaling = Standardise { inputs: false, targets: false, robust: false, constants: true };
     let dataset = Dataset::from_loaded(training, scaling)?;
     let names = ["shared", "own"];

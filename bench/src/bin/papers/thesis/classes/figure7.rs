@@ -1,11 +1,10 @@
 //! Figure 7: error and NLL of digits by time.
 
 use crate::thesis::curves::{Point, cells, panels, point, sooner};
-use sparsegp::data::Mask;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Standardise};
-use sparsegp_bench::load;
 use sparsegp_bench::page::Drawn;
 use sparsegp_bench::papers::{BLANK, Body, Data, Entry, Run, Table};
+use sparsegp_bench::split_digits;
 
 /// The experiment.
 pub const ENTRY: Entry = Entry {
@@ -40,13 +39,7 @@ fn run(run: &mut Run<'_>) -> Drawn {
         _ => &[1, 2, 4, 8, 16, 32],
     };
     let inducing = run.size([10, 100, 100, 100]);
-    let mut all = load("mnist-t10k", true);
-    for j in 0..all.x.ncols() {
-        all.x.col_as_slice_mut(j).iter_mut().for_each(|v| *v /= 255.0);
-    }
-    let first = Mask::new("the first", (0..10_000).map(|row| row < rows));
-    let last = Mask::new("the last 2000", (0..10_000).map(|row| row >= 8000));
-    let (training, test) = (all.rows_where(&first, true)?, all.rows_where(&last, true)?);
+    let (training, test) = split_digits(rows, 2000)?;
     let scaling = Standardise { inputs: false, targets: false, robust: false, constants: true };
     let dataset = Dataset::from_loaded(training, scaling)?;
     let mut table = Table::new("", &["likelihood", "epochs", "seconds", "error", "NLL"]);

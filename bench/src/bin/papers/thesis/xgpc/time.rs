@@ -5,9 +5,9 @@ use crate::thesis::curves::{Point, averaged, cells, end, panels, point, sooner};
 use sparsegp::data::Loaded;
 use sparsegp::fit::{BatchOptions, Dataset, FitOptions, Standardise};
 use sparsegp::linalg::Mat;
-use sparsegp_bench::load;
 use sparsegp_bench::page::Drawn;
 use sparsegp_bench::papers::{BLANK, Body, Data, Entry, Run, Table};
+use sparsegp_bench::{load, load_digits};
 
 /// Figure 2.
 pub const SELECTED: Entry = Entry {
@@ -69,13 +69,12 @@ const METHODS: [(&str, &str); 2] = [("X-GPC", "svi"), ("SVGPC", "svgp")];
 /// Returns a table whose target is one of two classes; of others the digits that are odd, or what is above the median.
 fn two_classes(name: &str) -> Loaded {
     let numbers = matches!(name, "kin40k" | "protein");
-    let mut all = load(name, !numbers);
     if name == "mnist-t10k" {
-        for j in 0..all.x.ncols() {
-            all.x.col_as_slice_mut(j).iter_mut().for_each(|v| *v /= 255.0);
-        }
+        let mut all = load_digits();
         all.y = Mat::from_fn(all.y.nrows(), 1, |i, _| all.y[(i, 0)] % 2.0);
+        return all;
     }
+    let all = load(name, !numbers);
     if numbers { above_the_median(all) } else { all }
 }
 
