@@ -55,7 +55,9 @@ fn density(
         None => "have no mean".into(),
     };
     let share = coverage.iter().find(|own| own.level == LEVEL).map(|own| held(own.share, count));
-    format!("Predictions of {name} {off}, on {count} {rows}. {}", share.unwrap_or_default())
+    // leave-one-out knows no intervals of what is not Gaussian
+    let share = share.map_or(String::new(), |share| format!(" {share}"));
+    format!("Predictions of {name} {off}, on {count} {rows}.{share}")
 }
 
 /// Says what share of the targets lies within the intervals, and whether these are too narrow or too wide.
