@@ -257,10 +257,18 @@ fn judge(fitted: &Fitted, opened: &Opened, known: Rows, context: &Context) -> Re
         _ => known.sentence(),
     };
     let lead = match (&test, &others, known) {
-        (Some(test), ..) => headline::sentences(fitted, test, "rows that the model has not learnt from"),
-        (None, Some(others), _) => headline::sentences(fitted, others, "rows, each predicted by the others"),
+        (Some(test), ..) => {
+            headline::sentences(fitted, test, "rows that the model has not learnt from")
+        }
+        (None, Some(others), _) => {
+            headline::sentences(fitted, others, "rows, each predicted by the others")
+        }
         (None, None, Rows::Unknown) => headline::sentences(fitted, &train, "rows"),
-        _ => headline::sentences(fitted, &train, "rows that the model learnt from, which flatters it"),
+        _ => headline::sentences(
+            fitted,
+            &train,
+            "rows that the model learnt from, which flatters it",
+        ),
     };
     Ok(Judged { train, test, table, sentence, lead })
 }
