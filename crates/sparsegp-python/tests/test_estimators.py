@@ -43,14 +43,14 @@ ALL = [
 ]
 
 
-# no check is skipped or expected to fail; fewer iterations than the default, for time
+# no check is skipped or expected to fail; fewer iterations than the default, and starting values from fewer rows, for time
 @parametrize_with_checks(
     [
         GPRegressor(),
-        GPCountRegressor(),
-        GPClassifier(max_iter=30),
-        RobustGPRegressor(max_iter=30),
-        HeteroscedasticGPRegressor(max_iter=30),
+        GPCountRegressor(pilot=25),
+        GPClassifier(max_iter=10, pilot=25),
+        RobustGPRegressor(max_iter=10, pilot=25),
+        HeteroscedasticGPRegressor(max_iter=10, pilot=25),
     ]
 )
 def test_scikit_learns_checks(estimator, check):
@@ -270,7 +270,10 @@ def test_every_method_by_name():
         # Gaussian noise needs no local variables, and a random walk needs many steps
         more = {"likelihood": "laplace"} if name.endswith("-augmented") else {}
         if name == "metropolis":
-            more = {"sampling": {"burn_in": 4000}}
+            more["sampling"] = {"burn_in": 4000}
+        elif name.startswith("nuts"):
+            # each of its draws is a path of many steps
+            more["sampling"] = {"burn_in": 100, "draws": 50}
         points = None if name in ("exact", "tvgp", "vecchia") else 30
         model = GPRegressor(method=name, n_inducing=points, epochs=epochs, **more)
         model.fit(X, y)
@@ -333,7 +336,7 @@ def test_series_are_those_of_exact_inference(tmp_path):
         GPRegressor("rational_quadratic", method="markov").fit(X, y)
     # many rows of one input are a series by default
     t = np.arange(5000) / 10
-    long = GPRegressor(max_iter=20).fit(t[:, None], np.sin(3 * t) + rng.normal(0, 0.3, 5000))
+    long = GPRegressor("matern32", max_iter=20).fit(t[:, None], np.sin(3 * t) + rng.normal(0, 0.3, 5000))
     assert long.method_ == "markov"
     assert np.abs(long.predict(t[::50, None]) - np.sin(3 * t[::50])).max() < 0.5
 
@@ -353,7 +356,7 @@ def test_series_of_counts_are_those_of_sites_of_all_rows(tmp_path):
     # many rows of one input are a series by default
     t = np.arange(2500) / 10
     y = rng.poisson(np.exp(0.8 + np.sin(t / 2)))
-    long = GPCountRegressor(max_iter=20).fit(t[:, None], y)
+    long = GPCountRegressor(kernel="matern32", max_iter=20, pilot=200).fit(t[:, None], y)
     assert long.method_ == "markov"
     assert np.abs(np.log(long.predict(t[:, None])) - 0.8 - np.sin(t / 2)).mean() < 0.2
 
@@ -365,21 +368,22 @@ def test_local_variables_and_chains(tmp_path):
     high = y > 7
     reference = GPClassifier("rbf", likelihood="bernoulli(link=logit)").fit(X, high).predict_proba(X)
     for method in ("cavi", "cavi-full", "svi"):
-        model = GPClassifier("rbf", method=method, n_inducing=40).fit(X, high)
+        model = GPClassifier("rbf", method=method, n_inducing=40, pilot=40).fit(X, high)
         assert model.likelihood_.link == "logit" and model.method_ == method
         assert abs(model.predict_proba(X) - reference).mean() < 0.1, method
     sampling = {"chains": 2, "draws": 60, "burn_in": 30}
+    few = {"kernel": "rbf", "method": "gibbs", "pilot": 40}
     events = []
-    model = GPClassifier("rbf", method="gibbs", sampling=sampling, callback=events.append).fit(X, high)
+    model = GPClassifier(**few, sampling=sampling, callback=events.append).fit(X, high)
     assert abs(model.predict_proba(X) - reference).mean() < 0.1
     assert [e for e in events if e["event"] == "sampling"][-1]["sweep"] == 90
     model.save(tmp_path / "m.gp")
     np.testing.assert_array_equal(GPClassifier.load(tmp_path / "m.gp").predict_proba(X), model.predict_proba(X))
-    again = GPClassifier("rbf", method="gibbs", sampling=sampling).fit(X, high)
+    again = GPClassifier(**few, sampling=sampling).fit(X, high)
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
     robust = RobustGPRegressor(method="gibbs-sparse", n_inducing=30, sampling={**sampling, "law": "fitc"})
     assert robust.fit(X, y).score(X, y) > 0.95
-    model = GPClassifier("rbf", method="gibbs", sampling={**sampling, "hyperparameters": True}).fit(X, high)
+    model = GPClassifier(**few, sampling={**sampling, "hyperparameters": True}).fit(X, high)
     assert abs(model.predict_proba(X) - reference).mean() < 0.1
     model.save(tmp_path / "h.gp")
     np.testing.assert_allclose(
@@ -403,6 +407,7 @@ def test_some_of_the_classes_move_in_a_step():
         batch_size=40,
         epochs=150,
         classes_per_step=2,
+        pilot=40,
     )
     assert model.fit(X, labels).score(X, labels) > 0.9
     with pytest.raises(ValueError, match="between 1 and 4"):
@@ -553,9 +558,9 @@ def test_fixed_values_given_points_and_seeds():
     np.testing.assert_allclose(model.inducing_points_, points, rtol=1e-12)
     assert list(model.kernel_.lengthscales.value) == [0.5, 2.0]
     assert model.method_ == "titsias2025"
-    a, b = (GPClassifier(method="svgp", epochs=3, random_state=s).fit(X, y > 7) for s in (4, 4))
+    a, b = (GPClassifier(method="svgp", epochs=3, pilot=40, random_state=s).fit(X, y > 7) for s in (4, 4))
     np.testing.assert_array_equal(a.predict_proba(X), b.predict_proba(X))
-    c = GPClassifier(method="svgp", epochs=3, batch_size=30, random_state=5).fit(X, y > 7)
+    c = GPClassifier(method="svgp", epochs=3, pilot=40, batch_size=30, random_state=5).fit(X, y > 7)
     assert abs(c.predict_proba(X) - a.predict_proba(X)).max() > 1e-6
 
 
@@ -563,19 +568,19 @@ def test_counts_with_exposure_and_trials():
     rng = np.random.default_rng(0)
     X = np.linspace(0, 6, 150)[:, None]
     rate, exposure = np.exp(np.sin(X[:, 0])), rng.uniform(0.5, 20, 150)
-    model = GPCountRegressor().fit(X, rng.poisson(rate * exposure), exposure=exposure)
+    model = GPCountRegressor(pilot=40).fit(X, rng.poisson(rate * exposure), exposure=exposure)
     once, tenfold = model.predict(X), model.predict(X, exposure=np.full(150, 10.0))
     np.testing.assert_allclose(tenfold, 10 * once, rtol=1e-10)
     assert abs(once / rate - 1).mean() < 0.15
     trials = rng.integers(1, 30, 150)
     successes = rng.binomial(trials, 1 / (1 + np.exp(-np.sin(X[:, 0]))))
-    share = GPCountRegressor(likelihood="binomial").fit(X, successes, trials=trials)
+    share = GPCountRegressor(likelihood="binomial", pilot=40).fit(X, successes, trials=trials)
     found = share.predict(X, trials=np.full(150, 100.0)) / 100
     assert abs(found - 1 / (1 + np.exp(-np.sin(X[:, 0])))).mean() < 0.06
     with pytest.raises(ValueError, match="takes trials, not exposure"):
         share.predict(X, exposure=trials)
     with pytest.warns(UserWarning, match="not counts"):
-        GPCountRegressor(max_iter=3).fit(X, rate)
+        GPCountRegressor(max_iter=3, pilot=40).fit(X, rate)
     with pytest.raises(ValueError, match="at least 0"):
         GPCountRegressor().fit(X, rate - 10)
 
@@ -599,13 +604,13 @@ def test_heteroscedastic_and_robust():
     X = np.linspace(0, 6, 400)[:, None]
     spread = 0.05 + 0.2 * X[:, 0]
     y = np.sin(X[:, 0]) + spread * rng.standard_normal(400)
-    model = HeteroscedasticGPRegressor().fit(X, y)
+    model = HeteroscedasticGPRegressor(pilot=80).fit(X, y)
     latent, std = model.predict(X, return_std=True)
     assert abs(np.log(std / spread)).mean() < 0.3
     assert model.latent_mean_and_variance(X)[0].shape == (400, 2)
     clean = np.sin(X[:, 0])
     dirty = clean + 0.05 * rng.standard_normal(400) + 8.0 * (np.arange(400) % 10 == 0)
-    robust = RobustGPRegressor().fit(X, dirty)
+    robust = RobustGPRegressor(pilot=80).fit(X, dirty)
     plain = GPRegressor().fit(X, dirty)
     assert abs(robust.predict(X) - clean).mean() < 0.1 < abs(plain.predict(X) - clean).mean()
 
@@ -716,7 +721,7 @@ def test_predictions_in_mixed_precision_agree_or_say_why_not():
         model.predict(X, precision="half")
     with pytest.raises(ValueError, match="x_sd are predicted in double precision"):
         model.predict(X, x_sd=0.1 * np.ones(X.shape), precision="mixed")
-    classes = GPClassifier(method="svgp", n_inducing=20, epochs=3).fit(X, y > np.median(y))
+    classes = GPClassifier(method="svgp", n_inducing=20, epochs=3, pilot=40).fit(X, y > np.median(y))
     proba = classes.predict_proba(X)
     np.testing.assert_allclose(classes.predict_proba(X, precision="mixed"), proba, atol=1e-3)
     assert (classes.predict(X, precision="mixed") == classes.predict(X)).all()

@@ -93,7 +93,8 @@ def test_one_gross_outlier():
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_a_sorted_file_is_streamed_from_all_over(tmp_path):
     rng = np.random.default_rng(1)
-    n = 300_000
+    # more than are mixed in memory
+    n = 265_000
     x = rng.uniform(-2, 2, n).round(4)
     y = np.sin(2 * x) + 0.1 * rng.normal(size=n)
     order = np.argsort(y)
@@ -181,7 +182,7 @@ def levels_table(tmp_path):
 def test_ordered_levels_take_their_order(tmp_path):
     x, y, table = levels_table(tmp_path)
     order = ["low", "medium", "high", "extreme"]
-    model = GPClassifier(likelihood="ordinal", max_iter=20)
+    model = GPClassifier(likelihood="ordinal", max_iter=20, pilot=40)
     with pytest.raises(ValueError, match="levels of `y` are texts"):
         model.fit_file(table, "y")
     quiet_file(model, table, "y", levels=order)

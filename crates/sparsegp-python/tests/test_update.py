@@ -57,7 +57,7 @@ def test_batches_in_any_order_are_one():
 
 def test_classes_counts_and_weights_are_taken_up():
     labels = np.where(np.sin(X[:, 0]) > 0, "up", "down")
-    classes = GPClassifier(n_inducing=15).fit(X, labels)
+    classes = GPClassifier(n_inducing=15, pilot=40).fit(X, labels)
     later = np.where(np.sin(new_X[:, 0]) > 0, "up", "down")
     before = classes.score(new_X, later)
     assert classes.update(new_X, later).score(new_X, later) > max(0.93, before)
@@ -65,7 +65,8 @@ def test_classes_counts_and_weights_are_taken_up():
     with pytest.raises(ValueError, match="sideways"):
         classes.update(new_X[:1], ["sideways"])
     rate = np.exp(1 + np.sin(X[:, 0]))
-    counts = GPCountRegressor(n_inducing=15).fit(X, rng.poisson(10 * rate), exposure=np.full(300, 10.0))
+    counts = GPCountRegressor(n_inducing=15, pilot=40)
+    counts.fit(X, rng.poisson(10 * rate), exposure=np.full(300, 10.0))
     rate = np.exp(1 + np.sin(new_X[:, 0]))
     counts.update(new_X, rng.poisson(10 * rate), exposure=np.full(200, 10.0))
     assert np.mean(np.abs(np.log(counts.predict(new_X, exposure=np.ones(200)) / rate))) < 0.2
@@ -87,14 +88,15 @@ def test_partial_fit_of_an_online_model_keeps_old_rows():
     grown = GPRegressor(online=True).partial_fit(X, y).partial_fit(new_X, new_y)
     assert grown.update_report_["added_points"] > 0 and rmse(grown, new_X, new_y) < 0.6
     labels = np.where(np.sin(X[:, 0]) > 0, "up", "down")
-    classes = GPClassifier(online=True).partial_fit(X[:150], labels[:150], classes=["down", "up"])
+    classes = GPClassifier(online=True, pilot=40).partial_fit(X[:150], labels[:150], classes=["down", "up"])
     assert classes.partial_fit(X[150:], labels[150:]).score(X, labels) > 0.93
     with pytest.raises(ValueError, match="forgte"):
         GPRegressor(online={"forgte": 0.9}).partial_fit(X, y)
     with pytest.raises(ValueError, match="forget"):
         GPRegressor(online={"forget": 2.0}, n_inducing=9).partial_fit(X, y).partial_fit(X, y)
+    dense = dict(method="tvgp", likelihood="laplace", max_iter=10, pilot=40)
     with pytest.raises(ValueError, match="inducing"):
-        GPRegressor(online=True, method="tvgp", likelihood="laplace").partial_fit(X, y).partial_fit(X, y)
+        GPRegressor(online=True, **dense).partial_fit(X, y).partial_fit(X, y)
 
 
 def test_noise_is_learnt_from_new_rows():
@@ -127,7 +129,7 @@ def test_points_by_correlation():
 def test_what_cannot_be_updated_is_refused():
     with pytest.raises(NotFittedError):
         GPRegressor().update(X, y)
-    dense = GPRegressor(method="tvgp", likelihood="laplace").fit(X, y)
+    dense = GPRegressor(method="tvgp", likelihood="laplace", max_iter=10, pilot=40).fit(X, y)
     kept = dense.predict(X)
     with pytest.raises(ValueError, match="n_inducing"):
         dense.update(new_X, new_y)

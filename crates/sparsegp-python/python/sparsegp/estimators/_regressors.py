@@ -266,8 +266,8 @@ class HeteroscedasticGPRegressor(_Plain):
     >>> import numpy as np
     >>> from sparsegp import HeteroscedasticGPRegressor
     >>> rng = np.random.default_rng(0)
-    >>> X = np.linspace(0, 6, 300)[:, None]
-    >>> y = np.sin(X[:, 0]) + 0.2 * X[:, 0] * rng.standard_normal(300)
+    >>> X = np.linspace(0, 6, 150)[:, None]
+    >>> y = np.sin(X[:, 0]) + 0.2 * X[:, 0] * rng.standard_normal(150)
     >>> _, std = HeteroscedasticGPRegressor().fit(X, y).predict([[0.5], [5.5]], return_std=True)
     >>> bool(std[1] > 2 * std[0])
     True
@@ -302,7 +302,7 @@ class GPCountRegressor(Regressor):
     >>> import numpy as np
     >>> from sparsegp import GPCountRegressor
     >>> rng = np.random.default_rng(0)
-    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> X = np.linspace(0, 6, 100)[:, None]
     >>> model = GPCountRegressor().fit(X, rng.poisson(np.exp(np.sin(X[:, 0]))))
     >>> bool(abs(model.predict([[1.5]])[0] - np.exp(np.sin(1.5))) < 0.7)
     True
