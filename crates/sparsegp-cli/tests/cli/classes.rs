@@ -3,7 +3,7 @@
 use crate::support::{Folder, bundled, close, column, number, texts};
 
 /// A few steps are enough to see everything work.
-const SHORT: &str = "--inducing 12 --epochs 40 --learning-rate 0.05";
+const SHORT: &str = "--inducing 12 --epochs 40 --learning-rate 0.05 --pilot 40";
 
 /// The first rows of the banana data, with labels of text: `no`, `yes`.
 fn banana(rows: usize) -> String {

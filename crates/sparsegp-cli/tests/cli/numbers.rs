@@ -3,7 +3,7 @@
 use crate::kernels::jumble;
 use crate::support::{Folder, bundled, close, column, number, plane_rows};
 
-const SHORT: &str = "--inducing 10 --epochs 40 --learning-rate 0.05";
+const SHORT: &str = "--inducing 10 --epochs 40 --learning-rate 0.05 --pilot 40";
 
 #[test]
 fn counts_have_their_own_scores_quantiles_and_picture() {

@@ -160,7 +160,8 @@ fn files_and_updates_keep_all_rows() {
 fn long_series_are_learnt_by_default() {
     // 230 waves, which a random sample of rows does not show
     let (x, y) = rows(4600, 4, |x| (x / 16.0).sin() * (x / 3000.0).cos());
-    let found = fit(&dataset(&x, &y), &how("auto", "auto")).expect("a fit");
+    let own = FitOptions { pilot: 400, ..how("auto", "auto") };
+    let found = fit(&dataset(&x, &y), &own).expect("a fit");
     assert_eq!(found.model.method.name(), "markov");
     let test: Vec<usize> = (0..200).map(|i| 22 * i).collect();
     let at = Mat::from_fn(200, 1, |i, _| x[(test[i], 0)] + 2.0);
@@ -427,8 +428,10 @@ fn long_series_of_counts_are_learnt_by_default() {
     let n = 2200;
     let (x, y) = counts(n, 13, |x| (1.0 + (x / 25.0).sin()).exp());
     let data = Dataset::from_arrays(x.clone(), y, of_counts()).expect("a table");
-    let mut own = FitOptions { likelihood: Some("poisson".into()), ..FitOptions::default() };
-    own.train.max_iterations = 30;
+    let likelihood = Some("poisson".into());
+    // choosing the kernel for 1000 rows would take most of the time
+    let mut own = FitOptions { likelihood, pilot: 250, ..FitOptions::default() };
+    own.train.max_iterations = 10;
     let found = fit(&data, &own).expect("a fit");
     assert_eq!(found.model.method.name(), "markov");
     assert!(found.model.kernel().state_space().is_ok());
@@ -515,7 +518,7 @@ fn precise_rows_on_a_steep_trend_are_fitted_by_default() {
 #[test]
 fn periods_are_tried_where_a_wave_gains() {
     let tried = |f: &dyn Fn(f64) -> f64| {
-        let (x, y) = rows(600, 15, f);
+        let (x, y) = rows(300, 15, f);
         let own = FitOptions {
             train: TrainOptions { max_iterations: 1, ..TrainOptions::default() },
             ..how("markov", "auto")

@@ -275,7 +275,8 @@ fn links_have_the_unit_of_the_targets() {
             if law == "counts" {
                 rows.extra = vec![3.0 / unit; n];
             }
-            let own = FitOptions { likelihood: Some(likelihood.into()), ..options("auto", 300) };
+            let named = Some(likelihood.into());
+            let own = FitOptions { likelihood: named, pilot: 20, ..options("auto", 300) };
             let fitted = fit(&Dataset::from_rows(rows, false).expect("a table"), &own);
             let fitted = fitted.unwrap_or_else(|error| panic!("{likelihood} × {unit}: {error}"));
             fitted.report.expect("a training").objective + n as f64 * of_rows.ln()
