@@ -76,7 +76,7 @@ fn every_kernel_works_with_every_method_and_in_files() {
         let data = scaled(&x, &y, spec);
         for entry in methods::REGISTRY {
             let mut own = FitOptions { pilot: 0, ..with(spec, options(entry.name, 4)) };
-            own.gibbs = GibbsOptions { chains: 2, burn_in: 15, draws: 10, ..own.gibbs };
+            own.gibbs = GibbsOptions { chains: 2, burn_in: 20, draws: 25, ..own.gibbs };
             let what = format!("{spec} {}", entry.name);
             if entry.name.ends_with("-augmented") {
                 // Gaussian noise needs no local variables

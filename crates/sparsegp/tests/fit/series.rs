@@ -429,7 +429,7 @@ fn long_series_of_counts_are_learnt_by_default() {
     let (x, y) = counts(n, 13, |x| (1.0 + (x / 25.0).sin()).exp());
     let data = Dataset::from_arrays(x.clone(), y, of_counts()).expect("a table");
     let likelihood = Some("poisson".into());
-    // choosing the kernel for 1000 rows would take most of the time
+    // few rows for the pilot: the choice of the kernel, which this is about, looks at 2000 whatever is said here
     let mut own = FitOptions { likelihood, pilot: 250, ..FitOptions::default() };
     own.train.max_iterations = 10;
     let found = fit(&data, &own).expect("a fit");
