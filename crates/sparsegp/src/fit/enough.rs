@@ -151,7 +151,7 @@ mod tests {
     use crate::linalg::Mat;
     use crate::methods::DEFAULT_LATENT_NEIGHBOURS;
     use crate::rng::{stream, uniform};
-    use crate::vecchia::{Coupled, Plan};
+    use crate::vecchia::{Coupled, Plan, Solver};
     use std::sync::Arc;
 
     /// The estimate is of the factors that there are.
@@ -164,7 +164,10 @@ mod tests {
             let kernel = parse("matern32", Inputs::unnamed(inputs)).expect("a kernel");
             let metric = Metric::of(&*kernel, inputs);
             let plan = Plan::new(x.as_ref(), metric, DEFAULT_LATENT_NEIGHBOURS);
-            let work = Coupled::new(Arc::new(plan), 1).expect("a pattern").work();
+            let work = Coupled::new(Arc::new(plan), 1, Solver::Cholesky)
+                .expect("a pattern")
+                .work()
+                .expect("a factor");
             let ratio = work * PASSES / of_neighbours(rows, inputs, 1);
             ratios.push((inputs, rows, work, ratio));
         }

@@ -20,6 +20,9 @@ use std::sync::Arc;
 /// What is added to every prior variance, as a part of it.
 const JITTER: Jitter = Jitter::Relative(1e-6);
 
+/// What a step may promise at the end, in nats, where variances are averages over draws.
+const ENDED_BY_DRAWS: f64 = 1e-3;
+
 /// What a row contributes.
 pub(super) const BOUND: &dyn Bound = &Hensman;
 
@@ -60,6 +63,8 @@ struct Field<'a> {
     mean: Mat<f64>,
     /// One for each kernel.
     priors: Vec<(Places, Latent)>,
+    /// Whether draws describe what factors make of some of them.
+    averaged: bool,
 }
 
 impl<'a> Field<'a> {
@@ -71,7 +76,7 @@ impl<'a> Field<'a> {
     ) -> Result<Self> {
         let mut mean = Mat::zeros(rows.x.nrows(), model.latents(rows.y.ncols()));
         model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
-        let mut priors = Vec::new();
+        let (mut priors, mut averaged) = (Vec::new(), false);
         for (index, kernel) in model.kernels.iter().enumerate() {
             let places = Places::new(&**kernel, rows.x.as_ref());
             let x = places.x.as_ref();
@@ -80,11 +85,20 @@ impl<'a> Field<'a> {
                 Some(own) => own,
                 None => coupled(method, model, x, metric, rows.y.ncols())?,
             };
+            averaged |= own.is_iterative();
             let watch = || engine.go_on();
             let latent = Latent::new(&**kernel, own, x, JITTER, &watch)?;
             priors.push((places, latent));
         }
-        Ok(Self { engine, rows, mean, priors })
+        Ok(Self { engine, rows, mean, priors, averaged })
+    }
+
+    /// Returns how the best sites are searched for. Draws need precisions that are not negative, and leave no more digits.
+    fn search(&self) -> Search {
+        match self.averaged {
+            true => Search { least: vec![0.0], ended: ENDED_BY_DRAWS, ..Search::default() },
+            false => Search::default(),
+        }
     }
 
     fn prior(&self, latent: usize) -> &(Places, Latent) {
@@ -143,7 +157,7 @@ fn coupled(
     targets: usize,
 ) -> Result<Arc<Coupled>> {
     let plan = Plan::new(x, metric, method.latent_neighbours());
-    Ok(Arc::new(Coupled::new(Arc::new(plan), model.latents(targets))?))
+    Ok(Arc::new(Coupled::new(Arc::new(plan), model.latents(targets), method.solver)?))
 }
 
 /// Does what [`crate::methods::Method::hold`] does.
@@ -174,7 +188,7 @@ pub(super) fn evaluate(
 ) -> Result<Evaluation> {
     let field = Field::new(method, model, engine, rows)?;
     let go_on = || engine.go_on();
-    let found = sites::best(&field, model, BOUND, &Search::default(), &go_on)?;
+    let found = sites::best(&field, model, BOUND, &field.search(), &go_on)?;
     let mut gradient = vec![0.0; model.num_params()];
     let parts = model.parts_of(&mut gradient);
     for (l, own) in found.factors.iter().enumerate() {
@@ -209,7 +223,7 @@ impl Known {
         rows: InMemory,
     ) -> Result<Self> {
         let field = Field::new(method, model, engine, rows)?;
-        let found = sites::best(&field, model, BOUND, &Search::default(), &|| engine.go_on())?;
+        let found = sites::best(&field, model, BOUND, &field.search(), &|| engine.go_on())?;
         let all = found.factors.iter().enumerate().map(|(l, own)| field.sited(l, own));
         let all = all.collect::<Result<Vec<_>>>()?;
         let left_out = left_out(&field, &found.factors, &all)?;
