@@ -211,7 +211,7 @@ fn explained(
         unexplained: left.iter().sum(),
         prior_variance: Some(total),
         negative: left.iter().filter(|own| **own < least).count(),
-        residual: None,
+        ..Diagnostics::default()
     }
 }
 

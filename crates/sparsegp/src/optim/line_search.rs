@@ -19,6 +19,8 @@ pub(super) struct Wolfe {
     /// A bracket that after [`PATIENCE`] trials promises no more than this share of the decrease so far is not worth
     /// another; 0 to continue until both conditions hold.
     pub little: f64,
+    /// By how much values may differ without a meaning, beside rounding: slopes decide then (Hager & Zhang 2005, §2).
+    pub noise: f64,
 }
 
 /// Where the search starts: x, value, gradient there, and the direction.
@@ -112,7 +114,8 @@ impl Search<'_> {
     }
 
     fn decreases_enough(&self, point: &Point) -> bool {
-        point.value <= self.ray.value + self.wolfe.decrease * point.alpha * self.slope
+        let decrease = self.wolfe.decrease * point.alpha * self.slope;
+        point.value <= self.ray.value + decrease + self.wolfe.noise
     }
 
     fn is_flat_enough(&self, point: &Point) -> bool {
@@ -122,7 +125,8 @@ impl Search<'_> {
     /// Returns whether the approximate Wolfe conditions hold, for values that differ by rounding
     /// only.
     fn is_flat_within_noise(&self, point: &Point) -> bool {
-        (point.value - self.ray.value).abs() <= VALUE_NOISE * self.ray.value.abs()
+        let noise = (VALUE_NOISE * self.ray.value.abs()).max(self.wolfe.noise);
+        (point.value - self.ray.value).abs() <= noise
             && (2.0 * self.wolfe.decrease - 1.0) * self.slope >= point.slope
             && self.is_flat_enough(point)
     }
@@ -180,6 +184,7 @@ impl Search<'_> {
             let (low_value, _) = near.finite.unwrap_or((self.ray.value, self.slope));
             // Values that are equal but for rounding do not tell higher from lower; slopes do.
             let rounding = 8.0 * f64::EPSILON * low_value.abs().max(point.value.abs());
+            let rounding = rounding.max(self.wolfe.noise);
             let is_tie = low.is_some() && (point.value - low_value).abs() <= rounding;
             if !self.decreases_enough(&point) || (point.value >= low_value && !is_tie) {
                 high = End::of(&point);
@@ -217,7 +222,8 @@ pub(super) fn search(objective: &mut dyn Objective, ray: &Ray<'_>, wolfe: Wolfe)
         if search.is_flat_within_noise(&point) {
             break Some(point);
         }
-        let no_better = previous.as_ref().is_some_and(|previous| point.value > previous.value);
+        let highest = |previous: &Point| previous.value + wolfe.noise;
+        let no_better = previous.as_ref().is_some_and(|previous| point.value > highest(previous));
         if !search.decreases_enough(&point) || no_better {
             let high = End::of(&point);
             break search.zoom(objective, previous, high)?;
@@ -296,6 +302,7 @@ mod tests {
         evaluations: 30,
         longest: f64::INFINITY,
         little: 0.0,
+        noise: 0.0,
     };
 
     /// Searches from 0 along `direction`.

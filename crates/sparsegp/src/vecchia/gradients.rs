@@ -28,8 +28,9 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use std::sync::Arc;
 
-/// Draws of the covariances.
+/// Draws of the covariances while a training climbs, and of those that predictions take.
 pub(super) const DRAWS: usize = 64;
+pub(super) const DRAWS_OF_PREDICTIONS: usize = 256;
 /// Draws of the log determinant, which one chunk solves for beside the mean, and another.
 pub(super) const PROBES: usize = 2 * LANES - 1;
 /// Part of a right-hand side that is left, in the norm of P⁻¹: of the mean, and of draws.
@@ -51,9 +52,18 @@ pub(super) struct Draws {
     second: Vec<f64>,
     /// The prior variances.
     prior: Vec<f64>,
-    /// Draws, and what A makes of them, in chunks.
-    x: Vec<Vec<Lanes>>,
-    r: Vec<Vec<Lanes>>,
+    /// Draws, and what A makes of them, in chunks: their errors are far above single precision.
+    x: Vec<Vec<[f32; LANES]>>,
+    r: Vec<Vec<[f32; LANES]>>,
+}
+
+/// What is found for given factors, in the order of the plan.
+pub(super) struct Found {
+    pub(super) mean: Vec<f64>,
+    /// log |A| − log |Q|, and its standard error.
+    pub(super) log_det: f64,
+    pub(super) noise: f64,
+    pub(super) law: Draws,
 }
 
 /// What conjugate gradients tell of A: the coefficients of their steps.
@@ -73,9 +83,6 @@ struct System<'a> {
     near: Incomplete<'a>,
 }
 
-/// What is found for given factors: the mean, log |A| − log |Q|, and the law around the mean.
-pub(super) type Found = (Vec<f64>, f64, Draws);
-
 impl Draws {
     /// Returns the law with these factors, of rows with these prior variances.
     ///
@@ -86,22 +93,24 @@ impl Draws {
         plan: &Arc<Plan>,
         prior: &[f64],
         (first, second): (&[f64], &[f64]),
+        draws: usize,
     ) -> Result<Found> {
         if let Some(pivot) = second.iter().position(|own| !(*own >= 0.0)) {
             return Err(failed(second.len(), pivot));
         }
         let system = System { root, second, near: root.incomplete(second) };
-        let chunks = DRAWS / LANES;
+        let chunks = draws.div_ceil(LANES);
         let own = (0..chunks + (1 + PROBES) / LANES).into_par_iter().map(|chunk| {
-            let normal = |what: &str| normals(&format!("vecchia/{what}/{chunk}"), second.len());
             if chunk < chunks {
+                let normal = |what: &str| normals(&format!("vecchia/{what}/{chunk}"), second.len());
                 let r = system.drawn(&normal("rows"), &normal("factors"));
                 let (x, krylov) = system.solve(&r, &[LEFT_OF_DRAWS; LANES])?;
                 return Ok((x, r, krylov));
             }
-            let (mut b, mut left) =
-                (system.near.times(&normal("determinant")), [LEFT_OF_DRAWS; LANES]);
-            if chunk == chunks {
+            let chunk = chunk - chunks;
+            let probes = normals(&format!("vecchia/determinant/{chunk}"), second.len());
+            let (mut b, mut left) = (system.near.times(&probes), [LEFT_OF_DRAWS; LANES]);
+            if chunk == 0 {
                 b.iter_mut().zip(first).for_each(|(own, first)| own[0] = *first);
                 left[0] = LEFT;
             }
@@ -111,16 +120,37 @@ impl Draws {
         let mut all = own.collect::<Result<Vec<_>>>()?;
         let of_probes = all.split_off(chunks);
         let mean = of_probes[0].0.iter().map(|own| own[0]).collect();
-        let mut log_det = system.near.log_det() - root.log_det();
-        for (chunk, (_, _, krylov)) in of_probes.iter().enumerate() {
-            for lane in usize::from(chunk == 0)..LANES {
-                log_det += krylov.log(lane)? / PROBES as f64;
-            }
-        }
-        let (x, r) = all.into_iter().map(|(x, r, _)| (x, r)).unzip();
+        let lanes = (1..LANES * of_probes.len()).map(|lane| (lane / LANES, lane % LANES));
+        let logs = lanes.map(|(chunk, lane)| of_probes[chunk].2.log(lane));
+        let logs = logs.collect::<Result<Vec<_>>>()?;
+        let average = logs.iter().sum::<f64>() / PROBES as f64;
+        let apart: f64 = logs.iter().map(|own| (own - average).powi(2)).sum();
+        let noise = (apart / (PROBES * (PROBES - 1)) as f64).sqrt();
+        let log_det = system.near.log_det() - root.log_det() + average;
+        let single = |own: Vec<Lanes>| own.iter().map(|own| own.map(|own| own as f32)).collect();
+        let (x, r) = all.into_iter().map(|(x, r, _)| (single(x), single(r))).unzip();
         let (root, plan) = (Arc::clone(root), Arc::clone(plan));
         let law = Self { root, plan, second: second.to_vec(), prior: prior.to_vec(), x, r };
-        Ok((mean, log_det, law))
+        Ok(Found { mean, log_det, noise, law })
+    }
+
+    /// Returns the mean with these factors: one system.
+    ///
+    /// # Errors
+    /// As for [`Draws::new`].
+    pub(super) fn mean(root: &Root, first: &[f64], second: &[f64]) -> Result<Vec<f64>> {
+        let system = System { root, second, near: root.incomplete(second) };
+        let b: Vec<Lanes> = first
+            .iter()
+            .map(|own| std::array::from_fn(|l| if l == 0 { *own } else { 0.0 }))
+            .collect();
+        let (x, _) = system.solve(&b, &[LEFT; LANES])?;
+        Ok(x.iter().map(|own| own[0]).collect())
+    }
+
+    /// Returns how many draws there are.
+    fn count(&self) -> usize {
+        self.x.len() * LANES
     }
 
     #[cfg(test)]
@@ -161,8 +191,9 @@ impl Draws {
     fn given_others(&self, clique: &[u32], scratch: &mut Scratch) -> Result<Mat<f64>> {
         self.precision(clique, scratch);
         scratch.factor.renew(scratch.a.as_ref(), Jitter::Absolute(0.0), MATRIX)?;
-        let of = |all: &[Vec<Lanes>]| {
-            Mat::from_fn(clique.len(), DRAWS, |i, s| all[s / LANES][clique[i] as usize][s % LANES])
+        let of = |all: &[Vec<[f32; LANES]>]| {
+            let at = |i: usize, s: usize| all[s / LANES][clique[i] as usize][s % LANES];
+            Mat::from_fn(clique.len(), self.count(), |i, s| f64::from(at(i, s)))
         };
         let mut g = of(&self.r);
         let l = scratch.factor.l.as_ref();
@@ -188,10 +219,10 @@ impl Draws {
         let mut out = Vec::new();
         for i in (0..n).filter(|i| block.responds[*i]) {
             let inner: f64 = root.col_as_slice(i).iter().map(|own| own * own).sum();
-            let outer: f64 = (0..DRAWS).map(|s| g[(i, s)] * g[(i, s)]).sum();
+            let outer: f64 = (0..g.ncols()).map(|s| g[(i, s)] * g[(i, s)]).sum();
             let (row, most) = (clique[i] as usize, WIDER * self.prior[clique[i] as usize]);
             let most = most / (1.0 + self.second[row] * most);
-            out.push((clique[i], (inner + outer / DRAWS as f64).min(most)));
+            out.push((clique[i], (inner + outer / g.ncols() as f64).min(most)));
         }
         Ok(out)
     }
@@ -235,7 +266,7 @@ impl Law for Draws {
             solve_lower(scratch.factor.l.as_ref(), inner.as_mut(), Par::Seq);
             let inner: f64 = inner.col_as_slice(0).iter().map(|own| own * own).sum();
             let of = |s: usize| (0..clique.len()).map(|i| b[(i, 0)] * g[(i, s)]).sum::<f64>();
-            Ok(inner + (0..DRAWS).map(|s| of(s).powi(2)).sum::<f64>() / DRAWS as f64)
+            Ok(inner + (0..g.ncols()).map(|s| of(s).powi(2)).sum::<f64>() / g.ncols() as f64)
         };
         vectors.iter().map(one).collect()
     }
@@ -280,7 +311,7 @@ impl Pairs for Averaged<'_> {
         solve_lower(scratch.factor.l.as_ref(), root.as_mut(), Par::Seq);
         let inner = crate::linalg::product(root.transpose(), root.as_ref());
         let outer = crate::linalg::product(g.as_ref(), g.transpose());
-        let own = inner + outer * (1.0 / DRAWS as f64);
+        let own = inner + outer * (1.0 / self.law.count() as f64);
         out.copy_from(&own);
         Ok(())
     }

@@ -210,3 +210,70 @@ fn what_a_solver_needs_decides() {
     let error = within(Solver::Cholesky, 100).unwrap_err().to_string();
     assert!(error.contains("a factor of"), "{error}");
 }
+
+#[test]
+#[ignore]
+fn measure() {
+    use crate::rng;
+    use std::time::Instant;
+    let n: usize = std::env::var("N").map_or(3000, |own| own.parse().unwrap());
+    let m: usize = std::env::var("M").map_or(16, |own| own.parse().unwrap());
+    let l: f64 = std::env::var("L").map_or(0.3, |own| own.parse().unwrap());
+    let lambda: f64 = std::env::var("LAMBDA").map_or(1.0, |own| own.parse().unwrap());
+    let exact = std::env::var("EXACT").is_ok();
+    let mut rng = rng::stream(3, "measure");
+    let x = Mat::from_fn(n, 3, |_, _| rng::uniform(&mut rng));
+    let kernel = crate::kernels::parse(
+        &format!("matern32(lengthscales=[{l}, {l}, {l}])"),
+        crate::kernels::Inputs::unnamed(3),
+    )
+    .unwrap();
+    let second: Vec<f64> = (0..n).map(|i| lambda * (0.3 + ((i * 7) % 11) as f64 / 5.0)).collect();
+    let first: Vec<f64> = (0..n).map(|i| second[i] * (5.0 * x[(i, 0)]).sin()).collect();
+    let plan = Arc::new(Plan::new(x.as_ref(), Metric::of(&*kernel, 3), m));
+    println!("blocks {} members {}", plan.blocks(), plan.members());
+    let of = |solver| {
+        let t = Instant::now();
+        let coupled = Arc::new(Coupled::new(Arc::clone(&plan), 1, solver).unwrap());
+        println!("coupled {:?}", t.elapsed());
+        let t = Instant::now();
+        let prior =
+            Latent::new(&*kernel, coupled, x.as_ref(), Jitter::Relative(1e-6), &|| Ok(())).unwrap();
+        println!("prior {:?}", t.elapsed());
+        let t = Instant::now();
+        let sited = prior.sited(&first, &second).unwrap();
+        println!("sited {:?} log det {}", t.elapsed(), sited.log_det);
+        let t = Instant::now();
+        let (v, pairs) = prior.variances(&sited, &|| Ok(())).unwrap();
+        println!("variances {:?}", t.elapsed());
+        let t = Instant::now();
+        let slopes = prior.slopes(&sited, &pairs, &|| Ok(())).unwrap();
+        println!("slopes {:?} {slopes:?}", t.elapsed());
+        v
+    };
+    let a = of(Solver::Iterative);
+    if exact {
+        let b = of(Solver::Cholesky);
+        let order = plan.order();
+        let err = |range: std::ops::Range<usize>| {
+            let k = range.len() as f64;
+            (range
+                .map(|r| (a[order[r] as usize] / b[order[r] as usize] - 1.0).powi(2))
+                .sum::<f64>()
+                / k)
+                .sqrt()
+        };
+        println!(
+            "errors {} {} {} all {}",
+            err(0..n / 16),
+            err(n / 16..n / 4),
+            err(n / 4..n),
+            err(0..n)
+        );
+        println!(
+            "sums {} {}",
+            a.iter().zip(&second).map(|(a, b)| a * b).sum::<f64>(),
+            b.iter().zip(&second).map(|(a, b)| a * b).sum::<f64>()
+        );
+    }
+}

@@ -22,7 +22,7 @@
 use super::density::{Rows, Scratch};
 use super::factored::Factored;
 use super::fields::Fields;
-use super::gradients::{DRAWS, Draws, Found};
+use super::gradients::{DRAWS, DRAWS_OF_PREDICTIONS, Draws, Found};
 use super::law::{Law, Pairs};
 use super::root::{Conditioning, Root};
 use super::rounds::{Part, Rounds};
@@ -94,6 +94,8 @@ pub struct Latent {
     /// What is added to the prior variances.
     added: Vec<f64>,
     precision: Precision,
+    /// Draws that describe the law of the rows where no factor does.
+    draws: usize,
 }
 
 /// Covariances of rows that are neighbours, given all factors.
@@ -107,6 +109,8 @@ pub struct Sited {
     pub mean: Vec<f64>,
     /// log |I + Λ₂Q⁻¹|.
     pub log_det: f64,
+    /// Its standard error, where it averages over draws.
+    pub noise: f64,
 }
 
 /// Returns the pattern of the precision of a plan whose rows have these ranks.
@@ -146,7 +150,7 @@ impl Coupled {
             Solver::Cholesky => (what, numbers),
             _ => {
                 let own = Conditioning::new(&plan, &ranks)?;
-                let numbers = NUMBERS * own.entries() + 2 * DRAWS * own.rows();
+                let numbers = NUMBERS * own.entries() + DRAWS_OF_PREDICTIONS * own.rows();
                 if numbers <= most {
                     let means = Means::Iterative(Arc::new(own));
                     return Ok(Self { plan, means, ranks });
@@ -235,7 +239,25 @@ impl Latent {
             return Err(Error::shape("rows of a plan", x.nrows().to_string(), plan.rows()));
         }
         let precision = Precision::new(&*kernel, &coupled, rows, watch)?;
-        Ok(Self { kernel, coupled, x, jitter, added, precision })
+        Ok(Self { kernel, coupled, x, jitter, added, precision, draws: DRAWS })
+    }
+
+    /// Takes as many draws as predictions are to have, where no factor describes the law of the rows.
+    #[must_use]
+    pub fn for_predictions(self) -> Self {
+        Self { draws: DRAWS_OF_PREDICTIONS, ..self }
+    }
+
+    /// Returns the mean of the function given factors as of [`Latent::sited`], where that takes one system of many; else none.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`].
+    pub fn mean(&self, first: &[f64], second: &[f64]) -> Result<Option<Vec<f64>>> {
+        let (Precision::Root(root), own) = (&self.precision, &*self.coupled) else {
+            return Ok(None);
+        };
+        let mean = Draws::mean(root, &own.in_order(first), &own.in_order(second))?;
+        Ok(Some(own.by_row(&mean)))
     }
 
     /// Returns the function given a factor of every row with these λ₁ and λ₂, of which the latter may be negative.
@@ -256,11 +278,11 @@ impl Latent {
                 factor.solve(&mut mean);
                 let (mean, log_det) =
                     (own.by_row(mean.col_as_slice(0)), factor.log_det() - log_det);
-                Ok(Sited { law: Box::new(factor), mean, log_det })
+                Ok(Sited { law: Box::new(factor), mean, log_det, noise: 0.0 })
             }
             Precision::Root(root) => {
-                let (mean, log_det, law) = self.drawn(root, &first, &second)?;
-                Ok(Sited { law: Box::new(law), mean: own.by_row(&mean), log_det })
+                let Found { mean, log_det, noise, law } = self.drawn(root, &first, &second)?;
+                Ok(Sited { law: Box::new(law), mean: own.by_row(&mean), log_det, noise })
             }
         }
     }
@@ -271,7 +293,7 @@ impl Latent {
         self.kernel.diag(self.x.as_ref(), &mut prior);
         prior.iter_mut().zip(&self.added).for_each(|(own, added)| *own += added);
         let prior = self.coupled.in_order(&prior);
-        Draws::new(root, &self.coupled.plan, &prior, (first, second))
+        Draws::new(root, &self.coupled.plan, &prior, (first, second), self.draws)
     }
 
     /// Returns the law itself that draws describe, for factors of the rows.
@@ -279,7 +301,7 @@ impl Latent {
     pub(super) fn draws(&self, first: &[f64], second: &[f64]) -> Draws {
         let own = &*self.coupled;
         let Precision::Root(root) = &self.precision else { panic!("no conjugate gradients") };
-        self.drawn(root, &own.in_order(first), &own.in_order(second)).unwrap().2
+        self.drawn(root, &own.in_order(first), &own.in_order(second)).unwrap().law
     }
 
     /// Returns the variances at the rows, diag S, with the S that [`Latent::slopes`] needs.

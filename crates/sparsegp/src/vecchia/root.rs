@@ -10,6 +10,7 @@
 
 use super::Plan;
 use crate::error::{Error, Result};
+use crate::linalg::exp::{Vectorised, dispatch, mul_add};
 use std::sync::Arc;
 
 /// Vectors that one pass moves, side by side.
@@ -165,15 +166,7 @@ impl Root {
 
     /// Computes (Q + Λ)p in `out`.
     pub(super) fn times(&self, second: &[f64], p: &[Lanes], out: &mut [Lanes]) {
-        for ((out, p), by) in out.iter_mut().zip(p).zip(second) {
-            *out = p.map(|p| p * by);
-        }
-        for j in 0..p.len() {
-            let (columns, values) = self.row(j);
-            let mut own = [0.0; LANES];
-            columns.iter().zip(values).for_each(|(i, v)| add(&mut own, *v, &p[*i as usize]));
-            columns.iter().zip(values).for_each(|(i, v)| add(&mut out[*i as usize], *v, &own));
-        }
+        dispatch(Times { root: self, second, p, out });
     }
 
     /// Returns the incomplete factor with the λ of every row, none of them negative.
@@ -210,18 +203,7 @@ impl Incomplete<'_> {
 
     /// Solves UUᵀz = r in place.
     pub(super) fn solve(&self, r: &mut [Lanes]) {
-        for j in (0..r.len()).rev() {
-            let (columns, values, diagonal) = self.row(j);
-            let own = r[j].map(|own| own / diagonal);
-            r[j] = own;
-            columns.iter().zip(values).for_each(|(i, u)| add(&mut r[*i as usize], -u, &own));
-        }
-        for j in 0..r.len() {
-            let (columns, values, diagonal) = self.row(j);
-            let mut own = r[j];
-            columns.iter().zip(values).for_each(|(i, u)| add(&mut own, -u, &r[*i as usize]));
-            r[j] = own.map(|own| own / diagonal);
-        }
+        dispatch(Solve { near: self, r });
     }
 
     /// Returns Ue.
@@ -233,6 +215,73 @@ impl Incomplete<'_> {
             add(&mut out[j], diagonal, e);
         }
         out
+    }
+}
+
+/// [`Root::times`].
+struct Times<'a> {
+    root: &'a Root,
+    second: &'a [f64],
+    p: &'a [Lanes],
+    out: &'a mut [Lanes],
+}
+
+impl Vectorised for Times<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { root, second, p, out } = self;
+        for ((out, p), by) in out.iter_mut().zip(p).zip(second) {
+            *out = p.map(|p| p * by);
+        }
+        for j in 0..p.len() {
+            let (columns, values) = root.row(j);
+            let mut own = [0.0; LANES];
+            for (i, v) in columns.iter().zip(values) {
+                fused::<FMA>(&mut own, *v, &p[*i as usize]);
+            }
+            for (i, v) in columns.iter().zip(values) {
+                fused::<FMA>(&mut out[*i as usize], *v, &own);
+            }
+        }
+    }
+}
+
+/// [`Incomplete::solve`].
+struct Solve<'a> {
+    near: &'a Incomplete<'a>,
+    r: &'a mut [Lanes],
+}
+
+impl Vectorised for Solve<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<const FMA: bool>(self) {
+        let Self { near, r } = self;
+        for j in (0..r.len()).rev() {
+            let (columns, values, diagonal) = near.row(j);
+            let own = r[j].map(|own| own / diagonal);
+            r[j] = own;
+            for (i, u) in columns.iter().zip(values) {
+                fused::<FMA>(&mut r[*i as usize], -u, &own);
+            }
+        }
+        for j in 0..r.len() {
+            let (columns, values, diagonal) = near.row(j);
+            let mut own = r[j];
+            for (i, u) in columns.iter().zip(values) {
+                fused::<FMA>(&mut own, -u, &r[*i as usize]);
+            }
+            r[j] = own.map(|own| own / diagonal);
+        }
+    }
+}
+
+/// Adds `by`·`from`, in one instruction a number where there is one.
+#[inline(always)]
+fn fused<const FMA: bool>(own: &mut Lanes, by: f64, from: &Lanes) {
+    for l in 0..LANES {
+        own[l] = mul_add::<FMA>(by, from[l], own[l]);
     }
 }
 
