@@ -315,7 +315,8 @@ mod tests {
         let ray = Ray { x: &[0.0], value, gradient: &[slope], direction: &[direction] };
         let found = search(&mut Scalar(f), &ray, wolfe).unwrap();
         if let Some(point) = &found.point {
-            assert!(point.value <= value + WOLFE.decrease * point.alpha * slope * direction);
+            let decrease = WOLFE.decrease * point.alpha * slope * direction;
+            assert!(point.value <= value + decrease + wolfe.noise);
             assert_eq!(point.x[0], point.alpha * direction);
         }
         found
@@ -380,6 +381,22 @@ mod tests {
         assert!(quick.evaluations <= 12, "{}", quick.evaluations);
         let (own, other) = (quick.point.unwrap().value, patient.point.unwrap().value);
         assert!(own <= other + 0.05 * 0.09, "{own} {other}");
+    }
+
+    #[test]
+    fn slopes_decide_where_values_differ_by_noise() {
+        // a minimum at 0.3, and values with an error that slopes do not have
+        let f =
+            |x: f64| Some(((x - 0.3).powi(2) + 0.05 * (200.0 * x + 1.0).sin(), 2.0 * (x - 0.3)));
+        for direction in [0.1, 1.0, 20.0] {
+            let found = by(Wolfe { noise: 0.1, ..WOLFE }, f, direction);
+            let point = found.point.expect("a point");
+            assert!((point.x[0] - 0.3).abs() <= 0.031, "{direction}: {}", point.x[0]);
+            assert!(found.evaluations <= 6, "{direction}: {}", found.evaluations);
+        }
+        let strict = by(WOLFE, f, 1.0);
+        let there = strict.point.is_some_and(|point| (point.x[0] - 0.3).abs() <= 0.031);
+        assert!(!there || strict.evaluations > 6, "{}", strict.evaluations);
     }
 
     #[test]

@@ -21,7 +21,8 @@ use super::plan::Plan;
 use super::root::{Incomplete, LANES, Lanes, Root};
 use crate::error::{Error, Result};
 use crate::linalg::{
-    Cholesky, Jitter, Mat, MatMut, MatRef, Par, solve_lower, solve_lower_transpose, symmetric_eigen,
+    Accum, Cholesky, Jitter, Mat, MatMut, MatRef, Par, gram_lower, mirror_lower, product,
+    solve_lower, solve_lower_transpose, symmetric_eigen,
 };
 use crate::rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -187,20 +188,33 @@ impl Draws {
         scratch.a = a;
     }
 
-    /// Factorises A_CC, and returns gₛ of all draws.
-    fn given_others(&self, clique: &[u32], scratch: &mut Scratch) -> Result<Mat<f64>> {
+    /// Returns BᵀA_CC⁻¹B of B (n×K), and the products of its columns with gₛ of all draws, K×S.
+    fn given_others(
+        &self,
+        clique: &[u32],
+        b: &Mat<f64>,
+        scratch: &mut Scratch,
+    ) -> Result<(Mat<f64>, Mat<f64>)> {
         self.precision(clique, scratch);
         scratch.factor.renew(scratch.a.as_ref(), Jitter::Absolute(0.0), MATRIX)?;
-        let of = |all: &[Vec<[f32; LANES]>]| {
-            let at = |i: usize, s: usize| all[s / LANES][clique[i] as usize][s % LANES];
-            Mat::from_fn(clique.len(), self.count(), |i, s| f64::from(at(i, s)))
-        };
-        let mut g = of(&self.r);
-        let l = scratch.factor.l.as_ref();
-        solve_lower(l, g.as_mut(), Par::Seq);
-        solve_lower_transpose(l, g.as_mut(), Par::Seq);
-        g -= of(&self.x);
-        Ok(g)
+        let (mut w, l) = (b.clone(), scratch.factor.l.as_ref());
+        solve_lower(l, w.as_mut(), Par::Seq);
+        solve_lower_transpose(l, w.as_mut(), Par::Seq);
+        let mut g = Mat::zeros(b.ncols(), self.count());
+        for (chunk, (r, x)) in self.r.iter().zip(&self.x).enumerate() {
+            for k in 0..b.ncols() {
+                let (w, b) = (w.col_as_slice(k), b.col_as_slice(k));
+                let mut own = [0.0; LANES];
+                for (i, row) in clique.iter().enumerate() {
+                    let (r, x) = (&r[*row as usize], &x[*row as usize]);
+                    for l in 0..LANES {
+                        own[l] += w[i] * f64::from(r[l]) - b[i] * f64::from(x[l]);
+                    }
+                }
+                (0..LANES).for_each(|l| g[(k, chunk * LANES + l)] = own[l]);
+            }
+        }
+        Ok((product(b.transpose(), w.as_ref()), g))
     }
 
     /// Returns variances of the rows of a block that respond.
@@ -212,20 +226,22 @@ impl Draws {
     ) -> Result<Vec<(u32, f64)>> {
         let block = self.plan.block(block);
         let clique: Vec<u32> = block.rows.iter().map(|row| ranks[*row as usize]).collect();
-        let g = self.given_others(&clique, scratch)?;
-        let n = clique.len();
-        let mut root = Mat::<f64>::identity(n, n);
-        solve_lower(scratch.factor.l.as_ref(), root.as_mut(), Par::Seq);
-        let mut out = Vec::new();
-        for i in (0..n).filter(|i| block.responds[*i]) {
-            let inner: f64 = root.col_as_slice(i).iter().map(|own| own * own).sum();
-            let outer: f64 = (0..g.ncols()).map(|s| g[(i, s)] * g[(i, s)]).sum();
-            let (row, most) = (clique[i] as usize, WIDER * self.prior[clique[i] as usize]);
+        let responding: Vec<usize> = (0..clique.len()).filter(|i| block.responds[*i]).collect();
+        let mut unit = Mat::zeros(clique.len(), responding.len());
+        responding.iter().enumerate().for_each(|(k, i)| unit[(*i, k)] = 1.0);
+        let (inner, g) = self.given_others(&clique, &unit, scratch)?;
+        let one = |(k, i): (usize, &usize)| {
+            let (row, most) = (clique[*i] as usize, WIDER * self.prior[clique[*i] as usize]);
             let most = most / (1.0 + self.second[row] * most);
-            out.push((clique[i], (inner + outer / g.ncols() as f64).min(most)));
-        }
-        Ok(out)
+            (clique[*i], (inner[(k, k)] + mean_square(&g, k)).min(most))
+        };
+        Ok(responding.iter().enumerate().map(one).collect())
     }
+}
+
+/// Returns the mean square of a row.
+fn mean_square(g: &Mat<f64>, row: usize) -> f64 {
+    (0..g.ncols()).map(|s| g[(row, s)] * g[(row, s)]).sum::<f64>() / g.ncols() as f64
 }
 
 /// The memory of one thread.
@@ -261,12 +277,8 @@ impl Law for Draws {
         let one = |vector: &Vec<(u32, f64)>| {
             let clique: Vec<u32> = vector.iter().map(|(row, _)| *row).collect();
             let b = Mat::from_fn(clique.len(), 1, |i, _| vector[i].1);
-            let g = self.given_others(&clique, &mut scratch)?;
-            let mut inner = b.clone();
-            solve_lower(scratch.factor.l.as_ref(), inner.as_mut(), Par::Seq);
-            let inner: f64 = inner.col_as_slice(0).iter().map(|own| own * own).sum();
-            let of = |s: usize| (0..clique.len()).map(|i| b[(i, 0)] * g[(i, s)]).sum::<f64>();
-            Ok(inner + (0..g.ncols()).map(|s| of(s).powi(2)).sum::<f64>() / g.ncols() as f64)
+            let (inner, g) = self.given_others(&clique, &b, &mut scratch)?;
+            Ok(inner[(0, 0)] + mean_square(&g, 0))
         };
         vectors.iter().map(one).collect()
     }
@@ -274,7 +286,7 @@ impl Law for Draws {
     fn covariance(&self, w: MatRef<'_, f64>) -> Result<Mat<f64>> {
         let system = self.system();
         let solved = in_lanes(w, |b| Ok(system.solve(b, &[LEFT; LANES])?.0))?;
-        let both = crate::linalg::product(w.transpose(), solved.as_ref());
+        let both = product(w.transpose(), solved.as_ref());
         // rounding of the two halves
         Ok(Mat::from_fn(both.nrows(), both.nrows(), |i, j| 0.5 * (both[(i, j)] + both[(j, i)])))
     }
@@ -304,15 +316,12 @@ impl Pairs for Averaged<'_> {
     }
 
     fn of_clique(&self, rows: &[u32], mut out: MatMut<'_, f64>) -> Result<()> {
-        let mut scratch = Scratch::new();
-        let g = self.law.given_others(rows, &mut scratch)?;
-        let n = rows.len();
-        let mut root = Mat::<f64>::identity(n, n);
-        solve_lower(scratch.factor.l.as_ref(), root.as_mut(), Par::Seq);
-        let inner = crate::linalg::product(root.transpose(), root.as_ref());
-        let outer = crate::linalg::product(g.as_ref(), g.transpose());
-        let own = inner + outer * (1.0 / self.law.count() as f64);
-        out.copy_from(&own);
+        let unit = Mat::<f64>::identity(rows.len(), rows.len());
+        let (mut all, g) = self.law.given_others(rows, &unit, &mut Scratch::new())?;
+        let (draws, share) = (g.transpose(), 1.0 / g.ncols() as f64);
+        gram_lower(all.as_mut(), Accum::Add, draws, draws, share, Par::Seq);
+        mirror_lower(all.as_mut());
+        out.copy_from(&all);
         Ok(())
     }
 }

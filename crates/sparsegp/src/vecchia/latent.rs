@@ -42,8 +42,8 @@ const WAITING: usize = 1 << 22;
 const NOTHING: f64 = 1e-12;
 /// Most numbers of a factor: 4 GiB, and as many of its inverse.
 const MOST_NUMBERS: usize = 1 << 29;
-/// Most multiplications of a factor, unless it is asked for: some seconds of one processor with its inverse.
-const MOST_WORK: f64 = 2e10;
+/// Most multiplications of a factor unless one is asked for: draws of as many rows in space take less time from about there.
+pub const MOST_WORK: f64 = 3e9;
 /// Numbers of an entry of V: itself, Q, a factor, and its place in a row and in a column.
 const NUMBERS: usize = 5;
 const PRECISION: &str = "precision of rows given their neighbours";

@@ -65,7 +65,7 @@ pub use density::{Density, Rows, Slopes, log_density, with_slopes};
 pub use features::Features;
 pub use fields::Fields;
 pub use full_scale::{Common, FullScale};
-pub use latent::{Coupled, Covariances, Latent, Sited, Solver};
+pub use latent::{Coupled, Covariances, Latent, MOST_WORK, Sited, Solver};
 pub use metric::Metric;
 pub use nearest::{Joint, Nearest};
 pub use plan::{Block, Plan};
