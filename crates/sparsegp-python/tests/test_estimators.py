@@ -313,6 +313,9 @@ def test_neighbours_take_classes_and_counts(tmp_path):
         near.save(tmp_path / "model.safetensors")
         loaded = sparsegp.load(tmp_path / "model.safetensors")
         np.testing.assert_array_equal(getattr(loaded, predict)(X), found)
+        by_draws = estimator(kernel, method="vecchia(solver=iterative)", **likelihood)
+        found = getattr(by_draws.fit(X, target), predict)(X)
+        np.testing.assert_allclose(found, expected, rtol=0.15, atol=0.1)
     with pytest.raises(ValueError, match="full-scale.*poisson"):
         GPRegressor(kernel, method="full-scale", likelihood="poisson").fit(X, np.ones(len(X)))
 

@@ -215,5 +215,13 @@ fn a_map_of_classes_by_neighbours() {
     }
     assert!(folder.ok("update m later.csv -o u").out.contains("kept       180 rows"));
     folder.ok("plot m b.csv -o map.svg");
+    // the same by draws in the place of a factor
+    let fit_by_draws = "fit b.csv --target y --kernel matern32 --max-iterations 10 -o d --method";
+    let text = folder.ok(&format!("{fit_by_draws} 'vecchia(solver=iterative)'")).out;
+    assert!(text.contains("vecchia(solver=iterative)"), "{text}");
+    for (one, other) in of("d").into_iter().zip(of("all")) {
+        assert!((one - other).abs() < 0.1, "{one} {other}");
+    }
+    folder.ok("sample d later.csv --samples 3");
     folder.refused(1, &format!("{fit} full-scale -o f"), &["`full-scale`", "bernoulli", "svgp"]);
 }

@@ -237,6 +237,11 @@ impl SparseCholesky {
         }
     }
 
+    /// Returns the number of rows.
+    pub fn size(&self) -> usize {
+        self.pattern.size
+    }
+
     /// Returns log |A|.
     pub fn log_det(&self) -> f64 {
         let of = |s: usize| {

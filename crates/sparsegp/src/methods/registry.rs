@@ -13,6 +13,7 @@ use crate::linalg::Jitter;
 use crate::means;
 use crate::model::Model;
 use crate::terms;
+use crate::vecchia::Solver;
 use std::sync::{Mutex, PoisonError};
 
 /// A method that can be named.
@@ -98,10 +99,17 @@ pub const REGISTRY: &[Entry] = &[
         aliases: &["nngp", "nearest-neighbours"],
         about: "rows given their nearest neighbours, for space and few inputs: vecchia(neighbours=30, latent=false); an approximate log \
                 evidence, not a bound. For other likelihoods than Gaussian noise, and with latent=true, 16 neighbours of the function \
-                itself, and sites of all rows",
-        cost: "O(Nm³) for m neighbours, memory O(Nm); with sites a sparse factor of all rows beside it",
-        source: "Vecchia 1988; Guinness 2018; Katzfuss & Guinness 2021; Zilber & Katzfuss 2021",
-        method: &Vecchia { name: "vecchia", neighbours: None, points: None, latent: false },
+                itself, and sites of all rows, by a sparse factor or, where that is large, by draws (solver=auto, cholesky, iterative)",
+        cost: "O(Nm³) for m neighbours, memory O(Nm); with sites a sparse factor of all rows beside it, or some 20 passes over V for each of \
+               80 vectors",
+        source: "Vecchia 1988; Guinness 2018; Katzfuss & Guinness 2021; Zilber & Katzfuss 2021; Kündig & Sigrist 2025",
+        method: &Vecchia {
+            name: "vecchia",
+            neighbours: None,
+            points: None,
+            latent: false,
+            solver: Solver::Auto,
+        },
     },
     Entry {
         name: "full-scale",
@@ -115,6 +123,7 @@ pub const REGISTRY: &[Entry] = &[
             neighbours: None,
             points: Some(Placed::Fixed),
             latent: false,
+            solver: Solver::Auto,
         },
     },
     Entry {

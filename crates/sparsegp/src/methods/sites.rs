@@ -29,6 +29,8 @@ use rayon::prelude::*;
 const SMALLEST: f64 = 1e-4;
 /// Precision of a site, in prior precisions, below which it counts as this much: λ₁ keeps its digits.
 const WEAKEST: f64 = 1e-12;
+/// Steps of the means between two looks, at most.
+const MOST_OF_MEANS: usize = 20;
 /// What a step may promise at the end, in nats, for each row.
 const ENDED: f64 = 1e-13;
 
@@ -48,6 +50,14 @@ pub(super) trait Prior: Sync {
     /// # Errors
     /// Where no density is left, and what the method gives.
     fn marginals(&self, latent: usize, own: &Factors) -> Result<Marginals>;
+
+    /// Returns the mean only, N×1, where that costs much less; else none.
+    ///
+    /// # Errors
+    /// As for [`Prior::marginals`].
+    fn mean_of(&self, _latent: usize, _own: &Factors) -> Result<Option<Mat<f64>>> {
+        Ok(None)
+    }
 }
 
 /// Normal factors of the rows of a latent function.
@@ -101,17 +111,28 @@ pub(super) struct Search {
     pub(super) ended: f64,
     /// Most steps; log-concave likelihoods need some ten.
     pub(super) steps: usize,
+    /// By how much a step may lower the bound, in nats, where the bound is an average over draws.
+    pub(super) slack: f64,
 }
 
 impl Default for Search {
     fn default() -> Self {
-        Self { start: None, least: vec![0.0, f64::NEG_INFINITY], ended: 1e-10, steps: 200 }
+        Self {
+            start: None,
+            least: vec![0.0, f64::NEG_INFINITY],
+            ended: 1e-10,
+            steps: 200,
+            slack: 0.0,
+        }
     }
 }
 
 /// What is known at some sites.
+#[derive(Clone)]
 struct Look {
     value: f64,
+    /// The part of the likelihood.
+    expected: f64,
     /// ∂ℓ/∂m and ∂ℓ/∂v.
     a: Mat<f64>,
     b: Mat<f64>,
@@ -161,7 +182,7 @@ pub(super) fn best(
     }
     let ended = search.ended + ENDED * before.nrows() as f64;
     for least in &search.least {
-        let ends = (&before, *least, ended, search.steps);
+        let ends = Ends { prior: &before, least: *least, ended, search };
         place.climb(&mut sites, &mut look, ends, go_on)?;
     }
     let Look { value, a, params, .. } = look;
@@ -201,6 +222,15 @@ impl Look {
     }
 }
 
+/// Where steps end: they go to precisions that are not below `least`, until they promise no more than `ended`.
+struct Ends<'a> {
+    /// Variances of the prior.
+    prior: &'a Mat<f64>,
+    least: f64,
+    ended: f64,
+    search: &'a Search,
+}
+
 /// What the bound is of.
 struct Place<'a> {
     prior: &'a dyn Prior,
@@ -209,24 +239,25 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Takes steps towards precisions that are not below `least`, until they promise no more than `ended`, or nothing is gained.
+    /// Takes steps until they end, or nothing is gained.
     fn climb(
         &self,
         sites: &mut Sites,
         look: &mut Look,
-        (prior, least, ended, steps): (&Mat<f64>, f64, f64, usize),
+        ends: Ends<'_>,
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         let mut rate = 1.0_f64;
-        for _ in 0..steps {
+        for _ in 0..ends.search.steps {
             self.centre(look, sites);
-            if look.promise(sites, least) <= ended {
+            if look.promise(sites, ends.least) <= ends.ended {
                 break;
             }
             loop {
-                let next = sites.moved(look, rate, least);
-                let enough = look.value - 1e-13 * look.value.abs();
-                match self.look(&next, Some(prior), go_on) {
+                let settled = if rate == 1.0 { self.settled(sites, look, &ends)? } else { None };
+                let next = settled.unwrap_or_else(|| sites.moved(look, rate, ends.least));
+                let enough = look.value - (1e-13 * look.value.abs()).max(ends.search.slack);
+                match self.look(&next, Some(ends.prior), go_on) {
                     Ok(new) if new.value >= enough => {
                         (*sites, *look) = (next, new);
                         rate = (2.0 * rate).min(1.0);
@@ -241,6 +272,47 @@ impl Place<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the best sites for the variances that there are, by Newton steps of the means, where these cost little.
+    fn settled(&self, sites: &Sites, look: &Look, ends: &Ends<'_>) -> Result<Option<Sites>> {
+        let mut now = look.clone();
+        let fit = |look: &Look| -> f64 {
+            let pairs = (0..look.m.ncols()).flat_map(|l| (0..look.m.nrows()).map(move |i| (i, l)));
+            look.expected - 0.5 * pairs.map(|at| look.d[at] * look.m[at]).sum::<f64>()
+        };
+        let (mut best, mut rate) = (None, 1.0);
+        for _ in 0..MOST_OF_MEANS {
+            let from = best.as_ref().unwrap_or(sites);
+            let next = from.moved(&now, rate, ends.least);
+            let Some(new) = self.with_means(&next, &now, ends.prior)? else { return Ok(None) };
+            let gain = fit(&new) - fit(&now);
+            if gain < 0.0 && rate > SMALLEST {
+                rate *= 0.5;
+                continue;
+            }
+            (best, now, rate) = (Some(next), new, (2.0 * rate).min(1.0));
+            if gain.abs() <= 0.1 * ends.ended {
+                break;
+            }
+        }
+        Ok(best)
+    }
+
+    /// Returns what is known at sites with the means of these, and the variances of a look; none where means cost as much as all.
+    fn with_means(&self, sites: &Sites, look: &Look, prior: &Mat<f64>) -> Result<Option<Look>> {
+        let mut new = look.clone();
+        for (l, own) in self.factors(sites, Some(prior)).iter().enumerate() {
+            let Some(mean) = self.prior.mean_of(l, own)? else { return Ok(None) };
+            let (first, second) = (own.first(), own.second());
+            for i in 0..mean.nrows() {
+                new.m[(i, l)] = mean[(i, 0)];
+                new.d[(i, l)] = first[i] - second[i] * mean[(i, 0)];
+            }
+        }
+        let sums = self.expectations(&new.m, &new.v, (&mut new.a, &mut new.b))?;
+        new.expected = sums[sum::VALUE];
+        Ok(Some(new))
     }
 
     /// Returns the sites of every latent function as normal factors, with the prior's variances.
@@ -289,9 +361,10 @@ impl Place<'_> {
         }
         let (mut a, mut b) = (Mat::zeros(n, latents), Mat::zeros(n, latents));
         let sums = self.expectations(&m, &v, (&mut a, &mut b))?;
-        let value = finite(value + sums[sum::VALUE], "the bound")?;
+        let expected = sums[sum::VALUE];
+        let value = finite(value + expected, "the bound")?;
         let params = sums[sum::PARAMS..][..self.model.likelihood.num_params()].to_vec();
-        Ok(Look { value, a, b, params, d, m, v })
+        Ok(Look { value, expected, a, b, params, d, m, v })
     }
 
     /// Returns sums over rows of what the likelihood contributes, and its slopes.

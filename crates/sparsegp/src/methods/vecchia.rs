@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::kernels::Kernel;
 use crate::linalg::{Mat, MatRef, column, sum_of_products};
 use crate::model::{Conditional, ConditioningRows, Model, Posterior, weighty};
-use crate::vecchia::{self, Coupled, Features, FullScale, Metric, Plan};
+use crate::vecchia::{self, Coupled, Features, FullScale, Metric, Plan, Solver};
 use held::{Held, hold};
 use known::{Seen, view};
 use std::sync::Arc;
@@ -54,6 +54,8 @@ pub struct Vecchia {
     pub(super) points: Option<Placed>,
     /// Whether Gaussian noise is taken as other likelihoods are.
     pub(super) latent: bool,
+    /// How the precision of the function at all rows is solved with.
+    pub(super) solver: Solver,
 }
 
 /// What becomes of inducing points beside neighbours.
@@ -74,9 +76,11 @@ impl Vecchia {
     pub(super) fn entry(registered: &'static Entry, options: &str) -> Result<&'static Entry> {
         let plain = registered.name;
         let usual = registered.method.is_sparse().then_some(Placed::Fixed);
-        let known = if usual.is_some() { "neighbours, moving" } else { "neighbours, latent" };
+        let known =
+            if usual.is_some() { "neighbours, moving" } else { "neighbours, latent, solver" };
         let invalid = |reason: String| Error::Invalid(format!("method `{plain}`: {reason}"));
-        let (mut neighbours, mut points, mut latent) = (None, usual, false);
+        let (mut neighbours, mut points, mut latent, mut solver) =
+            (None, usual, false, Solver::Auto);
         let truth = |key: &str, value: &str| match value {
             "true" => Ok(true),
             "false" => Ok(false),
@@ -99,6 +103,19 @@ impl Vecchia {
                 latent = truth(key, value)?;
                 continue;
             }
+            if key == "solver" && points.is_none() {
+                solver = match value {
+                    "auto" => Solver::Auto,
+                    "cholesky" => Solver::Cholesky,
+                    "iterative" => Solver::Iterative,
+                    _ => {
+                        return Err(invalid(format!(
+                            "solver={value}: must be auto, cholesky or iterative"
+                        )));
+                    }
+                };
+                continue;
+            }
             if key != "neighbours" {
                 return Err(invalid(format!("`{key}` is unknown; known: {known}")));
             }
@@ -109,17 +126,23 @@ impl Vecchia {
                 )));
             }
         }
-        if (neighbours, points, latent) == (None, usual, false) {
+        if (neighbours, points, latent, solver) == (None, usual, false, Solver::Auto) {
             return Ok(registered);
         }
         let said = [
             neighbours.map(|m| format!("neighbours={m}")),
             (points != usual).then(|| "moving=true".into()),
             latent.then(|| "latent=true".into()),
+            match solver {
+                Solver::Auto => None,
+                Solver::Cholesky => Some("solver=cholesky".into()),
+                Solver::Iterative => Some("solver=iterative".into()),
+            },
         ];
         let name =
             format!("{plain}({})", said.into_iter().flatten().collect::<Vec<_>>().join(", "));
-        Ok(registered.variant(name, |name| Box::new(Self { name, neighbours, points, latent })))
+        Ok(registered
+            .variant(name, |name| Box::new(Self { name, neighbours, points, latent, solver })))
     }
 
     fn neighbours(&self) -> usize {
@@ -188,7 +211,7 @@ fn explained(
         unexplained: left.iter().sum(),
         prior_variance: Some(total),
         negative: left.iter().filter(|own| **own < least).count(),
-        residual: None,
+        ..Diagnostics::default()
     }
 }
 

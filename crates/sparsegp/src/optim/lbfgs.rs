@@ -241,6 +241,7 @@ impl Lbfgs {
                     curvature: self.options.curvature,
                     evaluations: self.options.line_search_evaluations,
                     little: LITTLE,
+                    noise: objective.noise(),
                     longest: match self.options.largest_move {
                         Some(most) if reach > 0.0 => most / reach,
                         _ => f64::INFINITY,

@@ -46,6 +46,11 @@ pub trait Objective {
     fn terms(&self) -> Option<f64> {
         None
     }
+    /// Returns by how much the last value may be wrong, beside rounding, where its gradient is not
+    /// exactly that of the value: a value that averages over draws.
+    fn noise(&self) -> f64 {
+        0.0
+    }
 }
 
 /// An iterative minimiser.

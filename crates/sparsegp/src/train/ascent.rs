@@ -130,6 +130,10 @@ impl Objective for Negated<'_> {
         Some(self.terms)
     }
 
+    fn noise(&self) -> f64 {
+        self.diagnostics.noise
+    }
+
     fn evaluate(&mut self, x: &[f64], gradient: &mut [f64]) -> Result<f64> {
         if self.observer.interrupted() {
             return Err(Error::Interrupted);

@@ -9,7 +9,8 @@
 //!
 //! so that normal factors exp(λ₁ᵢfᵢ − ½λ₂ᵢfᵢ²) of the rows make it N(m, S) with S = (Q + Λ₂)⁻¹, m = Sλ₁, exactly: rows far away
 //! and weak factors are not lost, as they are to a few neighbours of noisy targets. Marginals and the pairs of a block are
-//! entries of S that a sparse factor gives ([`SparseCholesky::inverse`]). At fixed factors the log normaliser has the slopes of E log p(f) under N(m, S): those
+//! entries of S that a sparse factor gives ([`SparseCholesky::inverse`]), or draws, where the factor would cost too much
+//! ([`super::gradients`]). At fixed factors the log normaliser has the slopes of E log p(f) under N(m, S): those
 //! of the response form with E = S + mmᵀ in the place of rrᵀ (the formulas of [`super`], P = 1).
 //!
 //! A place is conditioned on its nearest rows: mean bᵀm_c and variance d + bᵀS_cc b, of which the last is ‖L⁻¹b‖² and costs what
@@ -20,37 +21,67 @@
 
 use super::density::{Rows, Scratch};
 use super::factored::Factored;
-use super::nearest::Link;
+use super::fields::Fields;
+use super::gradients::{DRAWS, DRAWS_OF_PREDICTIONS, Draws, Found};
+use super::law::{Law, Pairs};
+use super::root::{Conditioning, Root};
 use super::rounds::{Part, Rounds};
 use super::{Block, Nearest, Plan};
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Kernel};
 use crate::linalg::{
-    Accum, Jitter, Mat, MatRef, Par, Pattern, SelectedInverse, SparseCholesky, gram_lower, product,
-    sized, solve_lower, solve_lower_transpose,
+    Accum, Jitter, Mat, MatRef, Par, Pattern, SparseCholesky, gram_lower, sized, solve_lower,
+    solve_lower_transpose,
 };
 use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Numbers of the precisions of blocks that wait to be added, at most.
 const WAITING: usize = 1 << 22;
-/// Draws and places whose vectors are solved for at once.
-const TOGETHER: usize = 64;
 /// A row with less than this part of the mean prior variance has the jitter of the mean.
 const NOTHING: f64 = 1e-12;
-/// Places whose weights are kept at once.
-const PLACES: usize = 8192;
 /// Most numbers of a factor: 4 GiB, and as many of its inverse.
 const MOST_NUMBERS: usize = 1 << 29;
+/// Most multiplications of a factor unless one is asked for: draws of as many rows in space take less time from about there.
+pub const MOST_WORK: f64 = 3e9;
+/// Numbers of an entry of V: itself, Q, a factor, and its place in a row and in a column.
+const NUMBERS: usize = 5;
 const PRECISION: &str = "precision of rows given their neighbours";
+
+/// How systems of the precision of rows are solved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Solver {
+    /// By a sparse factor where it costs little, else by conjugate gradients.
+    #[default]
+    Auto,
+    /// By a sparse factor, exactly.
+    Cholesky,
+    /// By conjugate gradients and draws.
+    Iterative,
+}
 
 /// A plan, and where the precision of its rows is not zero. Rows are in the order of the plan there.
 #[derive(Debug)]
 pub struct Coupled {
     plan: Arc<Plan>,
-    pattern: Arc<Pattern>,
+    means: Means,
     /// The place of every row in the order.
     ranks: Vec<u32>,
+}
+
+/// What a solver knows of a plan.
+#[derive(Clone, Debug)]
+enum Means {
+    Cholesky(Arc<Pattern>),
+    Iterative(Arc<Conditioning>),
+}
+
+/// The precision of rows.
+#[derive(Debug)]
+enum Precision {
+    /// Its numbers, and log |Q|.
+    Entries(Arc<Pattern>, Vec<f64>, f64),
+    Root(Arc<Root>),
 }
 
 /// The prior of a function at rows.
@@ -62,47 +93,78 @@ pub struct Latent {
     jitter: Jitter,
     /// What is added to the prior variances.
     added: Vec<f64>,
-    /// Q.
-    entries: Vec<f64>,
-    log_det: f64,
+    precision: Precision,
+    /// Draws that describe the law of the rows where no factor does.
+    draws: usize,
 }
+
+/// Covariances of rows that are neighbours, given all factors.
+pub struct Covariances<'a>(Box<dyn Pairs + 'a>);
 
 /// The function at the rows, given normal factors.
 #[derive(Debug)]
 pub struct Sited {
-    factor: SparseCholesky,
+    pub(super) law: Box<dyn Law>,
     /// m, a number for each row.
     pub mean: Vec<f64>,
     /// log |I + Λ₂Q⁻¹|.
     pub log_det: f64,
+    /// Its standard error, where it averages over draws.
+    pub noise: f64,
+}
+
+/// Returns the pattern of the precision of a plan whose rows have these ranks.
+fn pattern(plan: &Plan, ranks: &[u32]) -> Result<Pattern> {
+    let members = |block: usize| plan.block(block).rows.iter().map(|row| ranks[*row as usize]);
+    let cliques: Vec<Vec<u32>> = (0..plan.blocks()).map(|own| members(own).collect()).collect();
+    Pattern::of_cliques(plan.rows(), cliques.iter().map(|own| &own[..]))
 }
 
 impl Coupled {
-    /// Finds the pattern of a plan, for a factor of each of so many functions.
+    /// Prepares a solver for a plan and each of so many functions.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where the factor does not fit in memory.
-    pub fn new(plan: Arc<Plan>, functions: usize) -> Result<Self> {
-        Self::within(plan, MOST_NUMBERS / functions.max(1))
+    /// [`Error::Invalid`] for what does not fit in memory.
+    pub fn new(plan: Arc<Plan>, functions: usize, solver: Solver) -> Result<Self> {
+        Self::within(plan, solver, MOST_NUMBERS / functions.max(1))
     }
 
-    /// Creates the same with so many numbers in the factor, at most.
-    pub(super) fn within(plan: Arc<Plan>, most: usize) -> Result<Self> {
+    /// Creates the same with so many numbers for a function, at most.
+    pub(super) fn within(plan: Arc<Plan>, solver: Solver, most: usize) -> Result<Self> {
         let mut ranks = vec![0; plan.rows()];
         plan.order().iter().enumerate().for_each(|(rank, row)| ranks[*row as usize] = rank as u32);
-        let members = |block: usize| plan.block(block).rows.iter().map(|row| ranks[*row as usize]);
-        let cliques: Vec<Vec<u32>> = (0..plan.blocks()).map(|own| members(own).collect()).collect();
-        let pattern = Pattern::of_cliques(plan.rows(), cliques.iter().map(|own| &own[..]))?;
-        if pattern.factor_entries() > most {
-            return Err(Error::Invalid(format!(
-                "the neighbours of {} rows need a factor of {:.1} GiB for each latent function; use fewer of them, as in \
-                 `vecchia(neighbours={})`, or a sparse method such as `svgp`",
-                plan.rows(),
-                pattern.factor_entries() as f64 * 8.0 / (1u64 << 30) as f64,
-                (plan.neighbours() / 2).max(1),
-            )));
-        }
-        Ok(Self { plan, pattern: Arc::new(pattern), ranks })
+        let (what, numbers) = match solver {
+            Solver::Iterative => (String::new(), 0),
+            _ => {
+                let own = pattern(&plan, &ranks)?;
+                let numbers = own.factor_entries();
+                let costly = solver == Solver::Auto && own.work() > MOST_WORK;
+                if !costly && numbers <= most {
+                    let means = Means::Cholesky(Arc::new(own));
+                    return Ok(Self { plan, means, ranks });
+                }
+                ("a factor of ".to_string(), numbers)
+            }
+        };
+        let (what, numbers) = match solver {
+            Solver::Cholesky => (what, numbers),
+            _ => {
+                let own = Conditioning::new(&plan, &ranks)?;
+                let numbers = NUMBERS * own.entries() + DRAWS_OF_PREDICTIONS * own.rows();
+                if numbers <= most {
+                    let means = Means::Iterative(Arc::new(own));
+                    return Ok(Self { plan, means, ranks });
+                }
+                ("draws of ".to_string(), numbers)
+            }
+        };
+        Err(Error::Invalid(format!(
+            "the neighbours of {} rows need {what}{:.1} GiB for each latent function; use fewer of them, as in \
+             `vecchia(neighbours={})`, or a sparse method such as `svgp`",
+            plan.rows(),
+            numbers as f64 * 8.0 / (1u64 << 30) as f64,
+            (plan.neighbours() / 2).max(1),
+        )))
     }
 
     /// Returns the plan.
@@ -110,9 +172,25 @@ impl Coupled {
         &self.plan
     }
 
-    /// Estimates the multiplications of a factorisation.
-    pub fn work(&self) -> f64 {
-        self.pattern.work()
+    /// Returns whether systems are solved by conjugate gradients.
+    pub fn is_iterative(&self) -> bool {
+        matches!(self.means, Means::Iterative(_))
+    }
+
+    /// Estimates the multiplications of a factorisation; none where there is no factor.
+    pub fn work(&self) -> Option<f64> {
+        match &self.means {
+            Means::Cholesky(own) => Some(own.work()),
+            Means::Iterative(_) => None,
+        }
+    }
+
+    pub(super) fn rank(&self, row: u32) -> u32 {
+        self.ranks[row as usize]
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.ranks.len()
     }
 
     fn ranked(&self, rows: &[u32]) -> Vec<u32> {
@@ -152,8 +230,7 @@ impl Latent {
             }
             Jitter::Absolute(all) => added.fill(all),
         }
-        let (pattern, plan) = (Arc::clone(&coupled.pattern), Arc::clone(&coupled.plan));
-        let (mut entries, mut log_det) = (vec![0.0; pattern.entries()], 0.0);
+        let plan = Arc::clone(&coupled.plan);
         let (kernel, x) = (kernel.clone_box(), x.to_owned());
         let none = Mat::zeros(x.nrows(), 0);
         let rows = Rows { x: x.as_ref(), residual: none.as_ref(), noise: &added };
@@ -161,25 +238,26 @@ impl Latent {
         if plan.rows() != x.nrows() {
             return Err(Error::shape("rows of a plan", x.nrows().to_string(), plan.rows()));
         }
-        let largest = (0..plan.blocks()).map(|own| plan.block(own).rows.len()).max().unwrap_or(1);
-        let round = (WAITING / (largest * largest)).max(1);
-        for first in (0..plan.blocks()).step_by(round) {
-            watch()?;
-            let own = (first..plan.blocks().min(first + round)).into_par_iter();
-            let own = own.map_init(
-                || (Factored::new(false), Mat::new()),
-                |(scratch, sides), block| {
-                    precision(&*kernel, plan.block(block), rows, scratch, sides)
-                },
-            );
-            // in order, whoever was the first to finish
-            for (block, (own, of_block)) in (first..).zip(own.collect::<Result<Vec<_>>>()?) {
-                let rows = coupled.ranked(plan.block(block).rows);
-                pattern.add(&mut entries, &rows, own.as_ref());
-                log_det += of_block;
-            }
-        }
-        Ok(Self { kernel, coupled, x, jitter, added, entries, log_det })
+        let precision = Precision::new(&*kernel, &coupled, rows, watch)?;
+        Ok(Self { kernel, coupled, x, jitter, added, precision, draws: DRAWS })
+    }
+
+    /// Takes as many draws as predictions are to have, where no factor describes the law of the rows.
+    #[must_use]
+    pub fn for_predictions(self) -> Self {
+        Self { draws: DRAWS_OF_PREDICTIONS, ..self }
+    }
+
+    /// Returns the mean of the function given factors as of [`Latent::sited`], where that takes one system of many; else none.
+    ///
+    /// # Errors
+    /// [`Error::NotPositiveDefinite`].
+    pub fn mean(&self, first: &[f64], second: &[f64]) -> Result<Option<Vec<f64>>> {
+        let (Precision::Root(root), own) = (&self.precision, &*self.coupled) else {
+            return Ok(None);
+        };
+        let mean = Draws::mean(root, &own.in_order(first), &own.in_order(second))?;
+        Ok(Some(own.by_row(&mean)))
     }
 
     /// Returns the function given a factor of every row with these λ₁ and λ₂, of which the latter may be negative.
@@ -187,29 +265,56 @@ impl Latent {
     /// # Errors
     /// [`Error::NotPositiveDefinite`] where no density is left.
     pub fn sited(&self, first: &[f64], second: &[f64]) -> Result<Sited> {
-        let (own, mut entries) = (&*self.coupled, self.entries.clone());
-        for (at, by) in own.pattern.diagonal().iter().zip(own.in_order(second)) {
-            entries[*at] += by;
+        let own = &*self.coupled;
+        let (first, second) = (own.in_order(first), own.in_order(second));
+        match &self.precision {
+            Precision::Entries(pattern, entries, log_det) => {
+                let mut entries = entries.clone();
+                for (at, by) in pattern.diagonal().iter().zip(second) {
+                    entries[*at] += by;
+                }
+                let factor = SparseCholesky::new(pattern, &entries, PRECISION)?;
+                let mut mean = Mat::from_fn(first.len(), 1, |i, _| first[i]);
+                factor.solve(&mut mean);
+                let (mean, log_det) =
+                    (own.by_row(mean.col_as_slice(0)), factor.log_det() - log_det);
+                Ok(Sited { law: Box::new(factor), mean, log_det, noise: 0.0 })
+            }
+            Precision::Root(root) => {
+                let Found { mean, log_det, noise, law } = self.drawn(root, &first, &second)?;
+                Ok(Sited { law: Box::new(law), mean: own.by_row(&mean), log_det, noise })
+            }
         }
-        let factor = SparseCholesky::new(&own.pattern, &entries, PRECISION)?;
-        let first = own.in_order(first);
-        let mut mean = Mat::from_fn(first.len(), 1, |i, _| first[i]);
-        factor.solve(&mut mean);
-        let log_det = factor.log_det() - self.log_det;
-        Ok(Sited { factor, mean: own.by_row(mean.col_as_slice(0)), log_det })
+    }
+
+    /// Returns what draws find for factors in the order of the plan.
+    fn drawn(&self, root: &Arc<Root>, first: &[f64], second: &[f64]) -> Result<Found> {
+        let mut prior = vec![0.0; self.x.nrows()];
+        self.kernel.diag(self.x.as_ref(), &mut prior);
+        prior.iter_mut().zip(&self.added).for_each(|(own, added)| *own += added);
+        let prior = self.coupled.in_order(&prior);
+        Draws::new(root, &self.coupled.plan, &prior, (first, second), self.draws)
+    }
+
+    /// Returns the law itself that draws describe, for factors of the rows.
+    #[cfg(test)]
+    pub(super) fn draws(&self, first: &[f64], second: &[f64]) -> Draws {
+        let own = &*self.coupled;
+        let Precision::Root(root) = &self.precision else { panic!("no conjugate gradients") };
+        self.drawn(root, &own.in_order(first), &own.in_order(second)).unwrap().law
     }
 
     /// Returns the variances at the rows, diag S, with the S that [`Latent::slopes`] needs.
     ///
     /// # Errors
-    /// Those of `watch`.
-    pub fn variances(
+    /// Those of `watch`, and where conjugate gradients do not end.
+    pub fn variances<'a>(
         &self,
-        sited: &Sited,
+        sited: &'a Sited,
         watch: &dyn Fn() -> Result<()>,
-    ) -> Result<(Vec<f64>, SelectedInverse)> {
-        let inverse = sited.factor.inverse(watch)?;
-        Ok((self.coupled.by_row(&inverse.diagonal()), inverse))
+    ) -> Result<(Vec<f64>, Covariances<'a>)> {
+        let pairs = sited.law.pairs(watch)?;
+        Ok((self.coupled.by_row(&pairs.diagonal()), Covariances(pairs)))
     }
 
     /// Returns the slopes of the log normaliser of fixed factors in the kernel's parameters.
@@ -219,7 +324,7 @@ impl Latent {
     pub fn slopes(
         &self,
         sited: &Sited,
-        inverse: &SelectedInverse,
+        covariances: &Covariances<'_>,
         watch: &dyn Fn() -> Result<()>,
     ) -> Result<Vec<f64>> {
         let (kernel, own) = (&*self.kernel, &*self.coupled);
@@ -238,7 +343,7 @@ impl Latent {
                 let n = block.rows.len();
                 renew(&mut scratch.own, kernel, block, rows)?;
                 sized(e, n, n);
-                inverse.of_clique(&own.ranked(block.rows), e.as_mut());
+                covariances.0.of_clique(&own.ranked(block.rows), e.as_mut())?;
                 let mean = |i: usize| sited.mean[block.rows[i] as usize];
                 for j in 0..n {
                     (0..n).for_each(|i| e[(i, j)] += mean(i) * mean(j));
@@ -277,7 +382,7 @@ impl Latent {
         let rows = Rows { x: self.x.as_ref(), residual: mean.as_ref(), noise: &self.added };
         let neighbours = self.coupled.plan.neighbours();
         let nearest = Nearest::new(self.kernel, rows, neighbours)?;
-        Ok(Fields { nearest, coupled: self.coupled, all })
+        Ok(Fields::new(nearest, self.coupled, all))
     }
 }
 
@@ -297,124 +402,79 @@ fn renew(own: &mut Factored, kernel: &dyn Kernel, block: Block<'_>, rows: Rows<'
     })
 }
 
-/// Returns V_RᵀV_R of a block, the lower triangle, and its part of log |Q|.
-fn precision(
-    kernel: &dyn Kernel,
-    block: Block<'_>,
-    rows: Rows<'_>,
-    own: &mut Factored,
-    sides: &mut Mat<f64>,
-) -> Result<(Mat<f64>, f64)> {
-    let n = block.rows.len();
-    renew(own, kernel, block, rows)?;
-    let l = own.factor.l.as_ref();
-    let responding = || (0..n).filter(|j| block.responds[*j]);
-    sized(sides, n, responding().count());
-    sides.fill(0.0);
-    responding().enumerate().for_each(|(at, j)| sides[(j, at)] = 1.0);
-    solve_lower_transpose(l, sides.as_mut(), Par::Seq);
-    let (mut all, rows) = (Mat::zeros(n, n), sides.transpose());
-    gram_lower(all.as_mut(), Accum::Replace, rows, rows, 1.0, Par::Seq);
-    Ok((all, -2.0 * responding().map(|j| l[(j, j)].ln()).sum::<f64>()))
-}
-
-/// Functions with the same prior, each given its factors.
-#[derive(Debug)]
-pub struct Fields {
-    nearest: Nearest,
-    coupled: Arc<Coupled>,
-    all: Vec<Sited>,
-}
-
-impl Fields {
-    /// Returns means, less the mean function, and variances at places (B×D), B×P each.
-    ///
-    /// # Errors
-    /// [`Error::NotPositiveDefinite`].
-    pub fn marginals(&self, x: MatRef<'_, f64>) -> Result<(Mat<f64>, Mat<f64>)> {
-        let (n, p) = (x.nrows(), self.all.len());
-        let (mut means, mut variances) = (Mat::zeros(n, p), Mat::zeros(n, p));
-        for start in (0..n).step_by(PLACES) {
-            let links = self.nearest.links(x.subrows(start, PLACES.min(n - start)))?;
-            let of = |work: &mut Mat<f64>, part: &[Link]| -> Vec<Vec<f64>> {
-                let rank = |(row, b): &(u32, f64)| (self.coupled.ranks[*row as usize], *b);
-                let vector = |link: &Link| link.rows.iter().map(rank).collect();
-                let vectors: Vec<Vec<(u32, f64)>> = part.iter().map(vector).collect();
-                self.all.iter().map(|own| own.factor.forms(&vectors, work)).collect()
-            };
-            let work = || Mat::zeros(self.coupled.ranks.len(), TOGETHER);
-            let forms: Vec<_> = links.par_chunks(TOGETHER).map_init(work, of).collect();
-            for (i, link) in links.iter().enumerate() {
-                for t in 0..p {
-                    means[(start + i, t)] = link.fixed[t];
-                    variances[(start + i, t)] =
-                        link.variance + forms[i / TOGETHER][t][i % TOGETHER];
-                }
+impl Precision {
+    fn new(
+        kernel: &dyn Kernel,
+        coupled: &Coupled,
+        rows: Rows<'_>,
+        watch: &dyn Fn() -> Result<()>,
+    ) -> Result<Self> {
+        match &coupled.means {
+            Means::Cholesky(pattern) => {
+                let (mut entries, mut log_det) = (vec![0.0; pattern.entries()], 0.0);
+                let make = |block: Block<'_>, sides: Mat<f64>| {
+                    let n = block.rows.len();
+                    let (mut all, v) = (Mat::zeros(n, n), sides.transpose());
+                    gram_lower(all.as_mut(), Accum::Replace, v, v, 1.0, Par::Seq);
+                    let logs = responding(block).enumerate().map(|(side, j)| sides[(j, side)].ln());
+                    (all, 2.0 * logs.sum::<f64>())
+                };
+                roots(kernel, coupled, rows, watch, &make, &mut |block, (own, of_block)| {
+                    pattern.add(&mut entries, &coupled.ranked(block.rows), own.as_ref());
+                    log_det += of_block;
+                })?;
+                Ok(Self::Entries(Arc::clone(pattern), entries, log_det))
             }
-        }
-        Ok((means, variances))
-    }
-
-    /// Returns means (B×P), and the covariance (B×B) of every function.
-    ///
-    /// # Errors
-    /// [`Error::NotPositiveDefinite`].
-    pub fn joint(&self, x: MatRef<'_, f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
-        let joint = self.nearest.joint(x)?;
-        let given = joint.covariance();
-        // what multiplies the function at the rows
-        let mut weights = Mat::<f64>::zeros(self.coupled.ranks.len(), x.nrows());
-        for link in joint.links() {
-            let mut own = vec![0.0; self.coupled.ranks.len()];
-            for (row, b) in &link.rows {
-                own[self.coupled.ranks[*row as usize] as usize] += b;
-            }
-            for (earlier, b) in &link.earlier {
-                let from = weights.col_as_slice(*earlier);
-                own.iter_mut().zip(from).for_each(|(own, from)| *own += b * from);
-            }
-            weights.col_as_slice_mut(link.place).copy_from_slice(&own);
-        }
-        let one = |own: &Sited| {
-            let w = own.factor.whitened(weights.as_ref());
-            &given + product(w.transpose(), w.as_ref())
-        };
-        Ok((joint.mean(), self.all.iter().map(one).collect()))
-    }
-
-    /// Returns joint draws, less the mean function, of every function in turn, B×S; `normal` gives a matrix of normal numbers of a shape.
-    ///
-    /// # Errors
-    /// [`Error::NotPositiveDefinite`].
-    pub fn draws(
-        &self,
-        x: MatRef<'_, f64>,
-        samples: usize,
-        normal: &mut dyn FnMut(usize, usize) -> Mat<f64>,
-    ) -> Result<Vec<Mat<f64>>> {
-        let joint = self.nearest.joint(x)?;
-        let n = self.coupled.ranks.len();
-        let mut one = |own: &Sited| {
-            let mut out = Mat::zeros(x.nrows(), samples);
-            for first in (0..samples).step_by(TOGETHER) {
-                let count = TOGETHER.min(samples - first);
-                let (apart, given) = (own.factor.drawn(normal(n, count)), normal(x.nrows(), count));
-                for s in 0..count {
-                    let (apart, out) = (apart.col_as_slice(s), out.col_as_slice_mut(first + s));
-                    let at = |row: u32| {
-                        let row = row as usize;
-                        own.mean[row] + apart[self.coupled.ranks[row] as usize]
-                    };
-                    for link in joint.links() {
-                        let by_rows: f64 = link.rows.iter().map(|(row, b)| b * at(*row)).sum();
-                        let by_places: f64 = link.earlier.iter().map(|(e, b)| b * out[*e]).sum();
-                        let own = link.variance.sqrt() * given[(link.place, s)];
-                        out[link.place] = by_rows + by_places + own;
+            Means::Iterative(pattern) => {
+                let mut values = vec![0.0; pattern.entries()];
+                let make = |_: Block<'_>, sides: Mat<f64>| sides;
+                roots(kernel, coupled, rows, watch, &make, &mut |block, sides| {
+                    for (side, j) in responding(block).enumerate() {
+                        let range = pattern.range(coupled.rank(block.rows[j]) as usize);
+                        values[range].copy_from_slice(&sides.col_as_slice(side)[..=j]);
                     }
-                }
+                })?;
+                Ok(Self::Root(Arc::new(Root::new(Arc::clone(pattern), values))))
             }
-            out
-        };
-        Ok(self.all.iter().map(&mut one).collect())
+        }
     }
+}
+
+/// Returns which rows of a block respond.
+fn responding(block: Block<'_>) -> impl Iterator<Item = usize> {
+    (0..block.rows.len()).filter(move |j| block.responds[*j])
+}
+
+/// Calls `add` with what `make` makes of V_Rᵀ of every block, in order.
+fn roots<T: Send>(
+    kernel: &dyn Kernel,
+    coupled: &Coupled,
+    rows: Rows<'_>,
+    watch: &dyn Fn() -> Result<()>,
+    make: &(impl Fn(Block<'_>, Mat<f64>) -> T + Sync),
+    add: &mut dyn FnMut(Block<'_>, T),
+) -> Result<()> {
+    let plan = &*coupled.plan;
+    let largest = (0..plan.blocks()).map(|own| plan.block(own).rows.len()).max().unwrap_or(1);
+    let round = (WAITING / (largest * largest)).max(1);
+    for first in (0..plan.blocks()).step_by(round) {
+        watch()?;
+        let own = (first..plan.blocks().min(first + round)).into_par_iter();
+        let own = own.map_init(
+            || Factored::new(false),
+            |own, block| {
+                let block = plan.block(block);
+                renew(own, kernel, block, rows)?;
+                let mut sides = Mat::zeros(block.rows.len(), responding(block).count());
+                responding(block).enumerate().for_each(|(at, j)| sides[(j, at)] = 1.0);
+                solve_lower_transpose(own.factor.l.as_ref(), sides.as_mut(), Par::Seq);
+                Ok(make(block, sides))
+            },
+        );
+        // in order, whoever was the first to finish
+        for (block, own) in (first..).zip(own.collect::<Result<Vec<_>>>()?) {
+            add(plan.block(block), own);
+        }
+    }
+    Ok(())
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 const JITTERS: [Jitter; 2] = [Jitter::Relative(2e-3), Jitter::Absolute(0.003)];
 
 /// K with the jitter.
-fn raised(kernel: &dyn Kernel, x: &Mat<f64>, jitter: Jitter) -> Mat<f64> {
+pub(super) fn raised(kernel: &dyn Kernel, x: &Mat<f64>, jitter: Jitter) -> Mat<f64> {
     let mut k = covariances(kernel, x.as_ref(), None);
     for i in 0..x.nrows() {
         match jitter {
@@ -22,7 +22,7 @@ fn raised(kernel: &dyn Kernel, x: &Mat<f64>, jitter: Jitter) -> Mat<f64> {
     k
 }
 
-fn inverse(a: &Mat<f64>) -> (Mat<f64>, f64) {
+pub(super) fn inverse(a: &Mat<f64>) -> (Mat<f64>, f64) {
     let factor = Cholesky::new(a.as_ref(), Jitter::Absolute(0.0), "A").unwrap();
     let mut root = Mat::identity(a.nrows(), a.nrows());
     solve_lower(factor.l.as_ref(), root.as_mut(), crate::linalg::par_for(a.nrows()));
@@ -31,7 +31,7 @@ fn inverse(a: &Mat<f64>) -> (Mat<f64>, f64) {
 }
 
 /// The precision of rows, each given those before it in its block, row after row.
-fn dense_precision(plan: &Plan, k: &Mat<f64>) -> Mat<f64> {
+pub(super) fn dense_precision(plan: &Plan, k: &Mat<f64>) -> Mat<f64> {
     let n = k.nrows();
     let mut q = Mat::<f64>::zeros(n, n);
     for block in (0..plan.blocks()).map(|own| plan.block(own)) {
@@ -56,7 +56,7 @@ fn dense_precision(plan: &Plan, k: &Mat<f64>) -> Mat<f64> {
 }
 
 /// λ₁ and λ₂, of which a few are negative and some 0.
-fn factors(n: usize) -> (Vec<f64>, Vec<f64>) {
+pub(super) fn factors(n: usize) -> (Vec<f64>, Vec<f64>) {
     let first = (0..n).map(|i| if i % 5 == 2 { 0.0 } else { 1.4 * (0.9 * i as f64).sin() });
     let second = |i: usize| match i % 5 {
         2 => 0.0,
@@ -66,7 +66,12 @@ fn factors(n: usize) -> (Vec<f64>, Vec<f64>) {
     (first.collect(), (0..n).map(second).collect())
 }
 
-fn latent(kernel: &dyn Kernel, plan: &Arc<Coupled>, x: &Mat<f64>, jitter: Jitter) -> Latent {
+pub(super) fn latent(
+    kernel: &dyn Kernel,
+    plan: &Arc<Coupled>,
+    x: &Mat<f64>,
+    jitter: Jitter,
+) -> Latent {
     Latent::new(kernel, Arc::clone(plan), x.as_ref(), jitter, &|| Ok(())).unwrap()
 }
 
@@ -86,7 +91,7 @@ fn the_function_given_factors_is_that_of_dense_matrices() {
         let (first, second) = factors(45);
         let with = Mat::from_fn(45, 45, |i, j| q[(i, j)] + if i == j { second[i] } else { 0.0 });
         let ((s, log_with), (_, log_q)) = (inverse(&with), inverse(&q));
-        let coupled = Arc::new(Coupled::new(Arc::new(plan), 1).unwrap());
+        let coupled = Arc::new(Coupled::new(Arc::new(plan), 1, Solver::Cholesky).unwrap());
         let prior = latent(&*own.kernel, &coupled, &own.x, *jitter);
         let found = prior.sited(&first, &second).unwrap();
         assert!((found.log_det - (log_with - log_q)).abs() < 1e-8, "{name}");
@@ -104,7 +109,7 @@ fn with_all_rows_for_neighbours_it_is_the_prior_itself() {
     for (inputs, name) in KERNELS {
         let own = Problem::new(name, 30, *inputs);
         let k = raised(&*own.kernel, &own.x, JITTERS[0]);
-        let coupled = Arc::new(Coupled::new(Arc::new(own.plan(30)), 1).unwrap());
+        let coupled = Arc::new(Coupled::new(Arc::new(own.plan(30)), 1, Solver::Cholesky).unwrap());
         let prior = latent(&*own.kernel, &coupled, &own.x, JITTERS[0]);
         let nothing = prior.sited(&[0.0; 30], &[0.0; 30]).unwrap();
         assert!(nothing.log_det.abs() < 1e-9, "{name}");
@@ -141,7 +146,7 @@ fn with_all_rows_for_neighbours_it_is_the_prior_itself() {
 fn slopes_are_those_of_differences() {
     for ((inputs, name), jitter) in KERNELS.iter().zip(JITTERS.iter().cycle()) {
         let own = Problem::new(name, 40, *inputs);
-        let coupled = Arc::new(Coupled::new(Arc::new(own.plan(5)), 1).unwrap());
+        let coupled = Arc::new(Coupled::new(Arc::new(own.plan(5)), 1, Solver::Cholesky).unwrap());
         let (first, second) = factors(40);
         let value = |kernel: &dyn Kernel| {
             let sited = latent(kernel, &coupled, &own.x, *jitter).sited(&first, &second).unwrap();
@@ -149,8 +154,8 @@ fn slopes_are_those_of_differences() {
         };
         let prior = latent(&*own.kernel, &coupled, &own.x, *jitter);
         let sited = prior.sited(&first, &second).unwrap();
-        let (_, inverse) = prior.variances(&sited, &|| Ok(())).unwrap();
-        let slopes = prior.slopes(&sited, &inverse, &|| Ok(())).unwrap();
+        let (_, pairs) = prior.variances(&sited, &|| Ok(())).unwrap();
+        let slopes = prior.slopes(&sited, &pairs, &|| Ok(())).unwrap();
         for (k, slope) in slopes.iter().enumerate() {
             let moved = |by: f64| {
                 let (mut kernel, mut left) = (own.kernel.clone(), k);
@@ -180,11 +185,20 @@ fn slopes_are_those_of_differences() {
 /// Draws have the joint law of the covariance, by the distance of Mahalanobis; marginals are those of the joint law.
 #[test]
 fn draws_have_the_joint_law() {
+    for solver in [Solver::Cholesky, Solver::Iterative] {
+        joint_law_of_draws(solver);
+    }
+}
+
+fn joint_law_of_draws(solver: Solver) {
     let own = Problem::new(KERNELS[2].1, 60, 2);
-    let coupled = Arc::new(Coupled::new(Arc::new(own.plan(8)), 1).unwrap());
+    let coupled = Arc::new(Coupled::new(Arc::new(own.plan(8)), 1, solver).unwrap());
     let prior = latent(&*own.kernel, &coupled, &own.x, JITTERS[0]);
-    let (first, second) = factors(60);
+    let (first, mut second) = factors(60);
     let other: Vec<f64> = second.iter().map(|own| own.abs() + 0.2).collect();
+    if solver == Solver::Iterative {
+        second.iter_mut().for_each(|own| *own = own.abs());
+    }
     let all = vec![prior.sited(&first, &second).unwrap(), prior.sited(&other, &other).unwrap()];
     let fields = prior.into_fields(all).unwrap();
     let places = Mat::from_fn(7, 2, |i, j| 0.4 * (i as f64 - 3.0) * (0.5 + j as f64).cos());
@@ -229,15 +243,15 @@ fn rows_without_prior_variance_are_certain() {
         |i, q| if q == 0 { (i / 5) as f64 - 2.0 } else { (i % 5) as f64 - 2.0 },
     );
     let plan = Plan::new(x.as_ref(), Metric::of(&*kernel, 2), 8);
-    let coupled = Arc::new(Coupled::new(Arc::new(plan), 1).unwrap());
+    let coupled = Arc::new(Coupled::new(Arc::new(plan), 1, Solver::Cholesky).unwrap());
     let prior = latent(&*kernel, &coupled, &x, Jitter::Relative(1e-6));
     let (first, second) = factors(25);
     let second: Vec<f64> = second.iter().map(|own| own.abs()).collect();
     let sited = prior.sited(&first, &second).unwrap();
-    let (variances, inverse) = prior.variances(&sited, &|| Ok(())).unwrap();
+    let (variances, pairs) = prior.variances(&sited, &|| Ok(())).unwrap();
     assert!(sited.mean[12].abs() < 1e-4 && variances[12] < 1e-4);
     assert!(variances.iter().all(|own| *own > 0.0));
-    let slopes = prior.slopes(&sited, &inverse, &|| Ok(())).unwrap();
+    let slopes = prior.slopes(&sited, &pairs, &|| Ok(())).unwrap();
     assert!(slopes.iter().all(|own| own.is_finite()));
 }
 
@@ -246,7 +260,8 @@ fn rows_without_prior_variance_are_certain() {
 fn few_rows_are_enough() {
     for (rows, neighbours) in [(1, 1), (2, 1), (9, 1)] {
         let own = Problem::new(KERNELS[2].1, rows, 2);
-        let coupled = Arc::new(Coupled::new(Arc::new(own.plan(neighbours)), 1).unwrap());
+        let coupled =
+            Arc::new(Coupled::new(Arc::new(own.plan(neighbours)), 1, Solver::Cholesky).unwrap());
         let prior = latent(&*own.kernel, &coupled, &own.x, JITTERS[0]);
         let sited = prior.sited(&vec![0.7; rows], &vec![1.3; rows]).unwrap();
         let fields = prior.into_fields(vec![sited]).unwrap();
@@ -266,7 +281,7 @@ fn neighbours_that_need_too_much_memory_are_refused_by_name() {
     let kernel = parse("rbf", crate::kernels::Inputs::unnamed(1)).unwrap();
     let x = Mat::from_fn(20, 1, |i, _| i as f64);
     let plan = Plan::new(x.as_ref(), Metric::of(&*kernel, 1), 3);
-    assert!(Coupled::within(Arc::new(plan.clone()), 10_000).is_ok());
-    let error = Coupled::within(Arc::new(plan), 20).unwrap_err().to_string();
+    assert!(Coupled::within(Arc::new(plan.clone()), Solver::Cholesky, 10_000).is_ok());
+    let error = Coupled::within(Arc::new(plan), Solver::Cholesky, 20).unwrap_err().to_string();
     assert!(error.contains("vecchia(neighbours=1)") && error.contains("svgp"), "{error}");
 }

@@ -47,20 +47,25 @@ mod copies;
 mod density;
 mod factored;
 mod features;
+mod fields;
 mod full_scale;
+mod gradients;
 mod groups;
 mod latent;
+mod law;
 mod metric;
 mod nearest;
 mod plan;
+mod root;
 mod rounds;
 mod tree;
 
 pub use copies::{Copies, Merged};
 pub use density::{Density, Rows, Slopes, log_density, with_slopes};
 pub use features::Features;
+pub use fields::Fields;
 pub use full_scale::{Common, FullScale};
-pub use latent::{Coupled, Fields, Latent, Sited};
+pub use latent::{Coupled, Covariances, Latent, MOST_WORK, Sited, Solver};
 pub use metric::Metric;
 pub use nearest::{Joint, Nearest};
 pub use plan::{Block, Plan};
@@ -69,6 +74,8 @@ use plan::maximin;
 
 #[cfg(test)]
 mod full_scale_tests;
+#[cfg(test)]
+mod gradients_tests;
 #[cfg(test)]
 mod latent_tests;
 #[cfg(test)]

@@ -68,10 +68,53 @@ fn few_neighbours_predict_counts_as_sites_of_all_rows_do() {
     assert!((value - objective(&near)).abs() < 0.5, "{value}");
 }
 
+/// Draws in the place of a factor find nearly the same model, in about as many evaluations.
+#[test]
+fn counts_by_draws_are_those_by_a_factor() {
+    let (rows, new) = (counts(400, "rows"), counts(200, "new"));
+    let factor = fitted(&rows, "vecchia(neighbours=10, solver=cholesky)", "poisson");
+    let drawn = fitted(&rows, "vecchia(neighbours=10, solver=iterative)", "poisson");
+    let report = |own: &Fitted| own.report.clone().expect("a report");
+    let (right, found) = (report(&factor), report(&drawn));
+    assert!(
+        (right.objective - found.objective).abs() < 2.0,
+        "{} {}",
+        right.objective,
+        found.objective
+    );
+    assert!(
+        found.evaluations <= 2 * right.evaluations,
+        "{} {}",
+        right.evaluations,
+        found.evaluations
+    );
+    let (mean, variance) = factor.predict(new.x.as_ref(), Of::Latent).expect("predictions");
+    let (other, spread) = drawn.predict(new.x.as_ref(), Of::Latent).expect("predictions");
+    let mut apart = 0.0;
+    for i in 0..200 {
+        apart += (mean[(i, 0)] - other[(i, 0)]).powi(2) / variance[(i, 0)] / 200.0;
+        let ratio = spread[(i, 0)] / variance[(i, 0)];
+        assert!((0.6..1.7).contains(&ratio), "{ratio}");
+    }
+    assert!(apart < 0.02, "{apart}");
+    // they average over the same draws each time, and say how far that leaves the bound
+    let evaluate =
+        || drawn.model.evaluate(&Cpu::default(), &*table(&rows).source).expect("a value");
+    assert_eq!(evaluate(), evaluate());
+    let noise = evaluate().diagnostics.noise;
+    assert!(noise > 0.0 && noise < 1.0, "{noise}");
+}
+
 #[test]
 fn files_updates_and_draws_are_those_of_the_model() {
+    for method in ["vecchia(neighbours=10)", "vecchia(neighbours=10, solver=iterative)"] {
+        files_updates_and_draws(method);
+    }
+}
+
+fn files_updates_and_draws(method: &str) {
     let (rows, more) = (classes(200, "rows"), classes(50, "more"));
-    let own = fitted(&rows, "vecchia(neighbours=10)", "bernoulli");
+    let own = fitted(&rows, method, "bernoulli");
     let path = std::env::temp_dir().join(format!("sparsegp-sited-{}", std::process::id()));
     io::save(&own, &path).expect("a file");
     let loaded = io::load(&path).expect("the model");

@@ -253,7 +253,8 @@ fn what_it_cannot_do_is_refused_by_name() {
     for (method, word) in [
         ("vecchia(neighbours=0)", "from 1 to 500"),
         ("vecchia(neighbours=many)", "from 1 to 500"),
-        ("vecchia(m=3)", "known: neighbours, latent"),
+        ("vecchia(m=3)", "known: neighbours, latent, solver"),
+        ("vecchia(solver=lu)", "auto, cholesky or iterative"),
         ("vecchia(latent=perhaps)", "true or false"),
         ("full-scale(latent=true)", "known: neighbours, moving"),
         ("svgp(neighbours=3)", "vecchia(neighbours=50)"),

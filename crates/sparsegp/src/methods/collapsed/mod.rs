@@ -101,7 +101,7 @@ impl Method for Collapsed {
             unexplained: pass.sums[sum::UNEXPLAINED],
             prior_variance: Some(pass.sums[sum::UNEXPLAINED] + trace(&pass.gram)),
             negative: pass.sums[sum::NEGATIVE] as usize,
-            residual: None,
+            ..Diagnostics::default()
         };
         let rounding = prepared.rounding();
         let local = GaussianRows { variance: noise, b: -0.5 / noise, c, rounding };

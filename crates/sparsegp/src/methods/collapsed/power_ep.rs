@@ -247,7 +247,7 @@ impl Method for PowerEp {
             unexplained,
             prior_variance: of.gram_c.as_ref().map(|gram| unexplained + trace(gram)),
             negative: sums[sum::NEGATIVE] as usize,
-            residual: None,
+            ..Diagnostics::default()
         };
         let q = (core.mean.as_ref(), Spread::Shared(Some(covariance.as_ref())));
         let mut back = prepared.pass(model, (engine, data), q, &Second(rows), Want::Gradients)?;

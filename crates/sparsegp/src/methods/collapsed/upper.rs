@@ -46,7 +46,7 @@ pub fn upper_bound(model: &Model, engine: &dyn Engine, data: &dyn Source) -> Res
         unexplained: t,
         prior_variance: Some(t + trace(&pass.gram)),
         negative: pass.sums[sum::NEGATIVE] as usize,
-        residual: None,
+        ..Diagnostics::default()
     };
     let pull = PullBack {
         model,

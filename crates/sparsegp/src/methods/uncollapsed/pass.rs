@@ -240,5 +240,6 @@ fn diagnostics(processes: &[Prepared], form: &dyn Form, sums: &[f64]) -> Diagnos
         prior_variance: None,
         negative: sums[sum::NEGATIVE] as usize,
         residual: processes.first().and_then(|p| form.residual(p)),
+        ..Diagnostics::default()
     }
 }

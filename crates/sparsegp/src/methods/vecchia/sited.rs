@@ -20,6 +20,11 @@ use std::sync::Arc;
 /// What is added to every prior variance, as a part of it.
 const JITTER: Jitter = Jitter::Relative(1e-6);
 
+/// What a step may promise at the end, in nats, where variances are averages over draws.
+const ENDED_BY_DRAWS: f64 = 1e-3;
+/// By how much the bound may fall in a step then, in nats a row.
+const SLACK_OF_DRAWS: f64 = 1e-4;
+
 /// What a row contributes.
 pub(super) const BOUND: &dyn Bound = &Hensman;
 
@@ -60,6 +65,8 @@ struct Field<'a> {
     mean: Mat<f64>,
     /// One for each kernel.
     priors: Vec<(Places, Latent)>,
+    /// Whether draws describe what factors make of some of them.
+    averaged: bool,
 }
 
 impl<'a> Field<'a> {
@@ -71,7 +78,7 @@ impl<'a> Field<'a> {
     ) -> Result<Self> {
         let mut mean = Mat::zeros(rows.x.nrows(), model.latents(rows.y.ncols()));
         model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
-        let mut priors = Vec::new();
+        let (mut priors, mut averaged) = (Vec::new(), false);
         for (index, kernel) in model.kernels.iter().enumerate() {
             let places = Places::new(&**kernel, rows.x.as_ref());
             let x = places.x.as_ref();
@@ -80,11 +87,32 @@ impl<'a> Field<'a> {
                 Some(own) => own,
                 None => coupled(method, model, x, metric, rows.y.ncols())?,
             };
+            averaged |= own.is_iterative();
             let watch = || engine.go_on();
             let latent = Latent::new(&**kernel, own, x, JITTER, &watch)?;
             priors.push((places, latent));
         }
-        Ok(Self { engine, rows, mean, priors })
+        Ok(Self { engine, rows, mean, priors, averaged })
+    }
+
+    /// Returns how the best sites are searched for. Draws need precisions that are not negative, and leave no more digits.
+    fn search(&self) -> Search {
+        match self.averaged {
+            true => Search {
+                least: vec![0.0],
+                ended: ENDED_BY_DRAWS,
+                slack: SLACK_OF_DRAWS * self.mean.nrows() as f64,
+                ..Search::default()
+            },
+            false => Search::default(),
+        }
+    }
+
+    /// Takes as many draws as predictions are to have.
+    fn for_predictions(self) -> Self {
+        let all = self.priors.into_iter();
+        let priors = all.map(|(places, own)| (places, own.for_predictions())).collect();
+        Self { priors, ..self }
     }
 
     fn prior(&self, latent: usize) -> &(Places, Latent) {
@@ -132,6 +160,13 @@ impl sites::Prior for Field<'_> {
     fn marginals(&self, latent: usize, own: &sites::Factors) -> Result<Marginals> {
         self.marginals_of(latent, own, &self.sited(latent, own)?)
     }
+
+    fn mean_of(&self, latent: usize, own: &sites::Factors) -> Result<Option<Mat<f64>>> {
+        let (places, prior) = self.prior(latent);
+        let found = prior.mean(&places.sums(&own.first()), &places.sums(&own.second()))?;
+        let by_row = |mean: Vec<f64>| Mat::from_fn(own.noise.len(), 1, |i, _| mean[places.of(i)]);
+        Ok(found.map(by_row))
+    }
 }
 
 /// Returns the neighbours of places for a kernel of a model with so many targets.
@@ -143,7 +178,7 @@ fn coupled(
     targets: usize,
 ) -> Result<Arc<Coupled>> {
     let plan = Plan::new(x, metric, method.latent_neighbours());
-    Ok(Arc::new(Coupled::new(Arc::new(plan), model.latents(targets))?))
+    Ok(Arc::new(Coupled::new(Arc::new(plan), model.latents(targets), method.solver)?))
 }
 
 /// Does what [`crate::methods::Method::hold`] does.
@@ -174,21 +209,24 @@ pub(super) fn evaluate(
 ) -> Result<Evaluation> {
     let field = Field::new(method, model, engine, rows)?;
     let go_on = || engine.go_on();
-    let found = sites::best(&field, model, BOUND, &Search::default(), &go_on)?;
+    let found = sites::best(&field, model, BOUND, &field.search(), &go_on)?;
     let mut gradient = vec![0.0; model.num_params()];
     let parts = model.parts_of(&mut gradient);
+    let mut noise = 0.0;
     for (l, own) in found.factors.iter().enumerate() {
         let index = place_of(model.kernels.len(), l);
         let start: usize = model.kernels[..index].iter().map(|kernel| kernel.num_params()).sum();
         let (_, prior) = field.prior(l);
         let sited = field.sited(l, own)?;
-        let (_, inverse) = prior.variances(&sited, &go_on)?;
-        let slopes = prior.slopes(&sited, &inverse, &go_on)?;
+        noise += (0.5 * sited.noise).powi(2);
+        let (_, covariances) = prior.variances(&sited, &go_on)?;
+        let slopes = prior.slopes(&sited, &covariances, &go_on)?;
         parts.kernel[start..].iter_mut().zip(&slopes).for_each(|(sum, own)| *sum += own);
     }
     model.mean.vjp(field.rows.x.as_ref(), found.a.as_ref(), parts.mean);
     parts.likelihood.copy_from_slice(&found.params);
-    Ok(Evaluation { value: found.value, gradient, diagnostics: Diagnostics::default() })
+    let diagnostics = Diagnostics { noise: noise.sqrt(), ..Diagnostics::default() };
+    Ok(Evaluation { value: found.value, gradient, diagnostics })
 }
 
 /// Predictions from the nearest rows.
@@ -209,7 +247,8 @@ impl Known {
         rows: InMemory,
     ) -> Result<Self> {
         let field = Field::new(method, model, engine, rows)?;
-        let found = sites::best(&field, model, BOUND, &Search::default(), &|| engine.go_on())?;
+        let found = sites::best(&field, model, BOUND, &field.search(), &|| engine.go_on())?;
+        let field = field.for_predictions();
         let all = found.factors.iter().enumerate().map(|(l, own)| field.sited(l, own));
         let all = all.collect::<Result<Vec<_>>>()?;
         let left_out = left_out(&field, &found.factors, &all)?;

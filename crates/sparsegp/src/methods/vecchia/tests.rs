@@ -232,8 +232,61 @@ fn missing_targets_mean_functions_and_threads() {
     assert_eq!(with(1), with(3));
 }
 
+/// Bounds, slopes and predictions by draws are those by a factor but for the error of 64 draws, and threads change no bit.
+#[test]
+fn draws_are_near_a_factor() {
+    let engine = Cpu::default();
+    let places = Mat::from_fn(12, 2, |i, q| 0.3 * i as f64 - 1.7 + q as f64);
+    for (likelihood, kernels, target, columns) in &CASES[..4] {
+        let data = rows(*columns, target);
+        let of = |solver: &str| {
+            let name = format!("vecchia(neighbours=7, solver={solver})");
+            let own = model(&name, kernels, likelihood, *columns, 1e-5);
+            assert_eq!(own.method.name(), name);
+            own
+        };
+        let (drawn, exact) = (of("iterative"), of("cholesky"));
+        let (found, right) =
+            (drawn.evaluate(&engine, &data).unwrap(), exact.evaluate(&engine, &data).unwrap());
+        let latents = exact.latents(*columns) as f64;
+        assert!(
+            (found.value - right.value).abs() < latents,
+            "{likelihood}: {} and {}",
+            found.value,
+            right.value
+        );
+        assert_ne!(found.value, right.value);
+        for (a, b) in found.gradient.iter().zip(&right.gradient) {
+            assert!((a - b).abs() < latents + 0.1 * b.abs(), "{likelihood}: {a} and {b}");
+        }
+        let predict = |own: &Model| {
+            own.method.posterior(own, &engine, &data).unwrap().predict_f(places.as_ref()).unwrap()
+        };
+        let ((mean, variance), (right, spread)) = (predict(&drawn), predict(&exact));
+        for l in 0..mean.ncols() {
+            for i in 0..12 {
+                let apart = (mean[(i, l)] - right[(i, l)]).abs() / spread[(i, l)].sqrt();
+                let ratio = variance[(i, l)] / spread[(i, l)];
+                assert!(
+                    apart < 0.1 && (0.7..1.4).contains(&ratio),
+                    "{likelihood}: {apart}, {ratio}"
+                );
+            }
+        }
+        let with = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| drawn.evaluate(&engine, &data).unwrap().gradient)
+        };
+        assert_eq!(with(1), with(3));
+    }
+}
+
 #[test]
 fn what_it_cannot_do_is_refused_by_name() {
+    let error = find("vecchia(solver=lu)").map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("auto, cholesky or iterative"), "{error}");
+    let error = find("full-scale(solver=iterative)").map(|_| ()).unwrap_err().to_string();
+    assert!(error.contains("`solver` is unknown"), "{error}");
     let parse = |own: &str| kernels::parse(own, Inputs::unnamed(2)).unwrap();
     let build = |method: &str, likelihood: &str, kernels: Vec<Box<dyn kernels::Kernel>>| {
         Model::builder(parse("rbf"), find(method).unwrap().method)
