@@ -1,4 +1,4 @@
-//! Inference of one input by Kalman filters, for kernels that are Markov processes ([`mod@crate::markov`]).
+//! Inference of one input, beside labels, by Kalman filters, for kernels that are Markov processes ([`mod@crate::markov`]).
 //!
 //! With Gaussian noise the objective is the log evidence, that of [`super::Exact`], at O(N) instead of O(N³); weights and known
 //! variances of noise are as there, too, and targets may be missing. With another likelihood it is the best bound that any
@@ -12,15 +12,17 @@ use super::{Diagnostics, Evaluation, Method, Sampler};
 use crate::bounds::{Augmented, Bound};
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
 use crate::kernels::{Kernel, StateSpace, of_latent, place_of};
-use crate::linalg::{Mat, column};
-use crate::markov::{self, MOST_STATES, Past, Start};
+use crate::linalg::Mat;
+use crate::markov::{self, MOST_STATES, Past, Places, Start};
 use crate::model::{Model, Posterior, RowNoise, weighty};
 use known::Known;
 use std::sync::Arc;
 
-/// Inference of one input.
+/// Inference of one input beside labels.
 #[derive(Clone, Copy)]
 pub struct Markov {
     /// Its name.
@@ -42,6 +44,8 @@ struct Series {
     /// Positions of the rows as they came.
     order: Vec<usize>,
     rows: InMemory,
+    /// The input that is the time.
+    time: usize,
     /// The mean function at the rows, N×L.
     mean: Mat<f64>,
     /// The processes of the kernels.
@@ -76,29 +80,19 @@ fn space(kernel: &dyn Kernel) -> Result<Box<dyn StateSpace>> {
 
 impl Series {
     fn new(model: &Model, rows: &InMemory, past: Option<&Past>) -> Result<Self> {
-        let inputs = rows.x.ncols();
-        if inputs != 1 {
-            return Err(Error::Invalid(format!(
-                "method `{}` is for one input, and there are {inputs}: use {}",
-                model.method.name(),
-                match model.method.sampler() {
-                    None => "`exact` for small tables, or a sparse method such as titsias2025",
-                    Some(_) => "`gibbs` for small tables, or `gibbs-sparse`",
-                }
-            )));
-        }
+        let time = model.time(rows.x.ncols())?;
         let spaces: Vec<Box<dyn StateSpace>> =
             model.kernels.iter().map(|kernel| space(&**kernel)).collect::<Result<_>>()?;
-        let order = markov::order(column(rows.x.as_ref(), 0));
+        let order = markov::order(Places::new(rows.x.as_ref(), time).t());
         let rows = rows.picked(&order);
         let mut mean = Mat::zeros(order.len(), model.latents(rows.y.ncols()));
         model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
         let starts = past.map_or_else(Vec::new, |past| past.starts.clone());
         if let Some(past) = past {
             past.check(&spaces, mean.ncols())?;
-            past.starts[0].check(column(rows.x.as_ref(), 0))?;
+            past.starts[0].check(rows.x.as_ref(), time)?;
         }
-        Ok(Self { order, rows, mean, spaces, starts })
+        Ok(Self { order, rows, time, mean, spaces, starts })
     }
 
     /// Returns the state before the first row, of one column.
@@ -109,8 +103,8 @@ impl Series {
         }
     }
 
-    fn places(&self) -> &[f64] {
-        column(self.rows.x.as_ref(), 0)
+    fn places(&self) -> Places<'_> {
+        Places::new(self.rows.x.as_ref(), self.time)
     }
 
     /// Returns the process of a latent function.
@@ -132,7 +126,7 @@ impl Series {
     /// Returns factors as rows of their columns.
     fn seen<'a>(&'a self, own: &'a Factors) -> markov::Rows<'a> {
         let start = own.start.as_ref();
-        markov::Rows { t: self.places(), y: own.y.as_ref(), noise: &own.noise, start }
+        markov::Rows { places: self.places(), y: own.y.as_ref(), noise: &own.noise, start }
     }
 
     /// Returns the factors of Gaussian noise: of all columns at once where they share a kernel and
@@ -171,7 +165,7 @@ impl Series {
         for (l, start) in starts.iter().enumerate() {
             let none = Mat::zeros(n, 1);
             let own = markov::Rows {
-                t: self.places(),
+                places: self.places(),
                 y: none.as_ref(),
                 noise: &missing,
                 start: Some(start),
@@ -268,7 +262,7 @@ impl Prior for Series {
     fn marginals(&self, latent: usize, own: &sites::Factors) -> Result<markov::Marginals> {
         let start = self.start(latent);
         let rows = markov::Rows {
-            t: self.places(),
+            places: self.places(),
             y: own.y.as_ref(),
             noise: &own.noise,
             start: start.as_ref(),
