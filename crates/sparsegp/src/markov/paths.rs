@@ -104,7 +104,8 @@ fn draw_of<const N: usize>(
         }
         if noise[i].is_finite() {
             let own: f64 = StandardNormal.sample(&mut *rng);
-            residual[(i, 0)] = y[i] - dot(&steps.output(places.row(i)), &state) - noise[i].sqrt() * own;
+            residual[(i, 0)] =
+                y[i] - dot(&steps.output(places.row(i)), &state) - noise[i].sqrt() * own;
         }
         path.push(state);
     }
@@ -163,11 +164,7 @@ fn add<const N: usize>(to: &mut Square<N>, other: &Square<N>) {
 ///
 /// # Errors
 /// [`crate::Error::Invalid`] for a kernel of too many states.
-pub fn weights(
-    space: &dyn StateSpace,
-    rows: &[f64],
-    places: Places<'_>,
-) -> Result<Vec<Weights>> {
+pub fn weights(space: &dyn StateSpace, rows: &[f64], places: Places<'_>) -> Result<Vec<Weights>> {
     with_size!(space.size(), N => Ok(weights_of::<N>(space, rows, places)))
 }
 
@@ -208,19 +205,11 @@ fn around(rows: &[f64], at: f64) -> (Option<usize>, Option<usize>) {
 ///
 /// # Errors
 /// [`crate::Error::Invalid`] for a kernel of too many states.
-pub fn links(
-    space: &dyn StateSpace,
-    rows: &[f64],
-    places: Places<'_>,
-) -> Result<Vec<Link>> {
+pub fn links(space: &dyn StateSpace, rows: &[f64], places: Places<'_>) -> Result<Vec<Link>> {
     with_size!(space.size(), N => Ok(links_of::<N>(space, rows, places)))
 }
 
-fn links_of<const N: usize>(
-    space: &dyn StateSpace,
-    rows: &[f64],
-    places: Places<'_>,
-) -> Vec<Link> {
+fn links_of<const N: usize>(space: &dyn StateSpace, rows: &[f64], places: Places<'_>) -> Vec<Link> {
     let (n, t) = (space.size(), places.t());
     let mut steps: Steps<'_, N> = Steps::new(space);
     let flat = |a: &Square<N>| {

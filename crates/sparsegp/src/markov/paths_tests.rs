@@ -144,7 +144,8 @@ fn draws_have_the_joint_law_of_exact_inference() {
         let column: Vec<f64> = (0..n).map(|i| problem.y[(i, 0)]).collect();
         let mut squares = Vec::new();
         for _ in 0..count {
-            let states = draw(&*space, (problem.places(), &column, &problem.noise), &mut rng).unwrap();
+            let states =
+                draw(&*space, (problem.places(), &column, &problem.noise), &mut rng).unwrap();
             let f = Mat::from_fn(n, 1, |i, _| {
                 let mut h = vec![0.0; size];
                 space.output(problem.places().row(i), &mut h);

@@ -3,7 +3,7 @@
 //! With Gaussian noise the objective is the log evidence, that of [`super::Exact`], at O(N) instead of O(N³); weights and known
 //! variances of noise are as there, too, and targets may be missing. With another likelihood it is the best bound that any
 //! normal q(f) has, that of [`super::Tvgp`] at its best sites ([`sites`]). `gibbs-markov` trains so, and then samples the posterior
-//! ([`crate::samplers::series`]).
+//! ([`crate::samplers::series`]); `cavi-markov` has the bound of the local variables that make a likelihood Gaussian ([`Augmented`]).
 
 mod known;
 
@@ -293,7 +293,7 @@ impl Method for Markov {
     }
 
     fn augments(&self) -> bool {
-        self.sampler.is_some()
+        self.bound.augments() || self.sampler.is_some()
     }
 
     fn takes_kernels(&self) -> bool {
@@ -368,5 +368,7 @@ impl Method for Markov {
     }
 }
 
+#[cfg(test)]
+mod labels_tests;
 #[cfg(test)]
 mod tests;
