@@ -339,6 +339,7 @@ def test_series_are_those_of_exact_inference(tmp_path):
 
 
 def test_series_of_several_outputs_are_those_of_exact_inference(tmp_path):
+    pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(9)
     time, site = np.repeat(np.linspace(0, 20, 80), 2), rng.choice(["a", "b", "c"], 160)
     size = np.select([site == "a", site == "b"], [1.0, -0.8], 0.6)

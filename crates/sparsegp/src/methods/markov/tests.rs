@@ -186,6 +186,8 @@ fn the_bound_with_its_slopes_and_predictions_are_those_of_dense_sites() {
         for (k, (a, b)) in found.gradient.iter().zip(&right.gradient).enumerate() {
             close(*a, *b, 2e-5, &format!("{likelihood}, slope {k}"));
         }
+        // coordinate ascent nears its end by a part of what is left, and ends where the bound does not move
+        let ended = if name == "markov" { 1e-5 } else { 1e-4 };
         let places = Mat::from_fn(15, 1, |i, _| 0.7 * i as f64 - 1.0);
         let places = with_labels(kernel, &places);
         let posterior = own.method.posterior(&own, &engine, &data).unwrap();
@@ -194,17 +196,17 @@ fn the_bound_with_its_slopes_and_predictions_are_those_of_dense_sites() {
         let (right, spread) = other.predict_f(places.as_ref()).unwrap();
         for l in 0..mean.ncols() {
             for i in 0..15 {
-                close(mean[(i, l)], right[(i, l)], 1e-5, likelihood);
-                close(variance[(i, l)], spread[(i, l)], 1e-5, likelihood);
+                close(mean[(i, l)], right[(i, l)], ended, likelihood);
+                close(variance[(i, l)], spread[(i, l)], ended, likelihood);
             }
         }
         let (_, joint) = posterior.predict_f_full(places.as_ref()).unwrap();
         let (_, right) = other.predict_f_full(places.as_ref()).unwrap();
-        assert!((&joint[0] - &right[0]).norm_max() < 1e-5, "{likelihood}");
+        assert!((&joint[0] - &right[0]).norm_max() < ended, "{likelihood}");
         let left = posterior.leave_one_out(&own, &data.picked(&counted)).unwrap();
         let right = other.leave_one_out(&dense, &data.picked(&counted)).unwrap();
         for i in 0..counted.len() {
-            close(left.log_density[(i, 0)], right.log_density[(i, 0)], 1e-4, likelihood);
+            close(left.log_density[(i, 0)], right.log_density[(i, 0)], 10.0 * ended, likelihood);
         }
     }
 }
