@@ -6,7 +6,7 @@ use crate::data::{InMemory, Source};
 use crate::error::Result;
 use crate::kernels::{self, Inputs, Kernel, StateSpace};
 use crate::likelihoods::Likelihood;
-use crate::markov::{MOST_STATES, Places, order};
+use crate::markov::{MOST_STATES, Places, not_labels, order};
 use crate::methods::{self, Method};
 use crate::model::Model;
 use crate::params::Bounds;
@@ -189,9 +189,10 @@ pub(super) fn time(dataset: &Dataset, options: &FitOptions, method: &dyn Method)
         return method.is_of_series().then_some(0);
     }
     let kernels = beginning::asked_kernels(dataset, options).ok()?;
-    let labels: Vec<usize> = kernels.iter().flat_map(|kernel| kernel.labels()).collect();
-    let mut rest = (0..dataset.source.inputs()).filter(|q| !labels.contains(q));
-    rest.next().filter(|_| rest.next().is_none())
+    match not_labels(&kernels, dataset.source.inputs())[..] {
+        [one] => Some(one),
+        _ => None,
+    }
 }
 
 /// Returns a sample of at most so many rows: windows along the time where there is one, else random ones.

@@ -1,7 +1,14 @@
 //! Places of rows: all of their inputs, of which one is the time.
 
+use crate::kernels::Kernel;
 use crate::linalg::{Mat, MatRef, RowRef, column};
 use std::ops::Range;
+
+/// Returns which of so many inputs no kernel reads as labels: of a series the time only.
+pub fn not_labels(kernels: &[Box<dyn Kernel>], inputs: usize) -> Vec<usize> {
+    let labels: Vec<usize> = kernels.iter().flat_map(|kernel| kernel.labels()).collect();
+    (0..inputs).filter(|q| !labels.contains(q)).collect()
+}
 
 /// Rows of inputs, of which one is the time and others may be labels.
 #[derive(Clone, Copy, Debug)]

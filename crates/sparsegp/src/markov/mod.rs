@@ -14,7 +14,7 @@ mod places;
 mod small;
 mod smoother;
 
-pub use inputs::{Places, Sorted};
+pub use inputs::{Places, Sorted, not_labels};
 pub use past::{Past, Start};
 pub use paths::{Link, Weights, draw, links, weights};
 pub(crate) use places::unsorted;

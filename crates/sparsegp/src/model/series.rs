@@ -2,6 +2,7 @@
 
 use super::Model;
 use crate::error::{Error, Result};
+use crate::markov::not_labels;
 
 impl Model {
     /// Returns which of so many inputs is the time of a series: the one that no kernel reads as labels.
@@ -10,8 +11,7 @@ impl Model {
     /// [`Error::Invalid`] for several such inputs or none, and for a kernel that takes labels for the time; those of
     /// [`crate::kernels::Kernel::state_space`].
     pub(crate) fn time(&self, inputs: usize) -> Result<usize> {
-        let labels: Vec<usize> = self.kernels.iter().flat_map(|kernel| kernel.labels()).collect();
-        let rest: Vec<usize> = (0..inputs).filter(|q| !labels.contains(q)).collect();
+        let rest = not_labels(&self.kernels, inputs);
         let (name, &[time]) = (self.method.name(), &rest[..]) else {
             return Err(self.several(inputs, rest.len()));
         };

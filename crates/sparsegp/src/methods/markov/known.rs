@@ -1,6 +1,6 @@
 //! Predictions from the rows of a series, all of them or the last ones after others that have left.
 
-use super::{Factors, Markov, Series, sites, space};
+use super::{Factors, Markov, Series, search, sites, space};
 use crate::data::InMemory;
 #[cfg(doc)]
 use crate::error::Error;
@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::kernels::of_latent;
 use crate::linalg::{Mat, MatRef};
 use crate::markov::{self, Past, Places, Smoothed};
-use crate::methods::sites::Search;
 use crate::model::{Conditional, Left, Model, Moments, RowNoise};
 use std::sync::Arc;
 
@@ -47,7 +46,8 @@ impl Known {
             }
             None => {
                 let before = series.centre()?;
-                let found = sites::best(&series, model, method.bound, &Search::default(), go_on)?;
+                let found =
+                    sites::best(&series, model, method.bound, &search(method.bound), go_on)?;
                 let (mut factors, value) = (series.sited(found.factors), found.value);
                 if let Some((means, starts)) = before {
                     for own in &mut factors {
