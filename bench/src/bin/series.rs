@@ -10,7 +10,7 @@ use sparsegp::engine::Cpu;
 use sparsegp::kernels::{Inputs, parse};
 use sparsegp::likelihoods;
 use sparsegp::linalg::Mat;
-use sparsegp::markov::{Rows, Smoothed, evidence, log_evidence};
+use sparsegp::markov::{Places, Rows, Smoothed, evidence, log_evidence};
 use sparsegp::methods;
 use sparsegp::model::Model;
 use sparsegp_bench::{median, peak_memory, processor_seconds};
@@ -125,7 +125,8 @@ fn main() -> sparsegp::Result<()> {
                 let space = kernel.state_space()?;
                 let (t, noise) = (places(n, even), vec![0.1; n]);
                 let y = targets(&t);
-                let rows = Rows { t: &t, y: y.as_ref(), noise: &noise, start: None };
+                let (seen, start) = (Places::of_times(&t), None);
+                let rows = Rows { places: seen, y: y.as_ref(), noise: &noise, start };
                 let go_on = || Ok(());
                 let value = seconds(repeats, || drop(log_evidence(&*space, rows, &go_on)));
                 let slopes =
@@ -134,8 +135,8 @@ fn main() -> sparsegp::Result<()> {
                 let clock = Instant::now();
                 let known = Smoothed::new(space, rows, &go_on)?;
                 let condition = clock.elapsed().as_secs_f64();
-                let at: Vec<f64> = (0..1000).map(|i| f64::from(i) * 1e-4 * n as f64).collect();
-                let predict = seconds(repeats, || drop(known.moments(&at)));
+                let at = Mat::from_fn(1000, 1, |i, _| i as f64 * 1e-4 * n as f64);
+                let predict = seconds(repeats, || drop(known.moments(at.as_ref())));
                 let each = slopes / n as f64 * 1e6;
                 println!(
                     "| `{spec}` | {size} | {n} | {even} | {value:.4} | {slopes:.4} | {each:.2} | {condition:.4} | {predict:.4} |"

@@ -13,7 +13,7 @@ use sparsegp::fit::{Dataset, FitOptions, Fitted, Of, Standardise, fit};
 use sparsegp::kernels::{Inputs, Kernel, parse};
 use sparsegp::likelihoods;
 use sparsegp::linalg::Mat;
-use sparsegp::markov;
+use sparsegp::markov::{self, Sorted};
 use sparsegp::rng::{stream, uniform};
 use sparsegp::train::TrainOptions;
 
@@ -137,16 +137,15 @@ fn path(
     places: &[f64],
     rng: &mut impl rand::Rng,
 ) -> sparsegp::Result<Vec<f64>> {
-    let order = markov::order(places);
-    let sorted: Vec<f64> = order.iter().map(|i| places[*i]).collect();
-    let space = kernel.state_space()?;
-    let n = sorted.len();
+    let sorted = Sorted::new(Mat::from_fn(places.len(), 1, |i, _| places[i]).as_ref(), 0);
+    let (seen, space) = (sorted.places(), kernel.state_space()?);
+    let n = seen.len();
     // no row says anything
     let none = (vec![0.0; n], vec![f64::INFINITY; n]);
-    let states = markov::draw(&*space, (&sorted, &none.0, &none.1), rng)?;
+    let states = markov::draw(&*space, (seen, &none.0, &none.1), rng)?;
     let (mut f, mut h) = (vec![0.0; n], vec![0.0; space.size()]);
-    for (k, i) in order.iter().enumerate() {
-        space.output(sorted[k], &mut h);
+    for (k, i) in sorted.order.iter().enumerate() {
+        space.output(seen.row(k), &mut h);
         let own = &states[k * h.len()..];
         f[*i] = h.iter().zip(own).map(|(h, s)| h * s).sum();
     }

@@ -113,8 +113,8 @@ impl Form {
     pub fn with_terms(self, fitted: &Fitted, centred: bool) -> Result<Self> {
         // anywhere that something is known: the names are the same
         let latest = fitted.posterior.past().and_then(|_| fitted.posterior.kept_rows());
-        let at = latest.map_or(0.0, |rows| rows.x[(rows.x.nrows() - 1, 0)]);
-        let centre = |_, q| fitted.scaler.unscaled_input(q, at);
+        let at = |q| latest.map_or(0.0, |rows| rows.x[(rows.x.nrows() - 1, q)]);
+        let centre = |_, q| fitted.scaler.unscaled_input(q, at(q));
         let row = Mat::from_fn(1, fitted.scaler.x_mean.len(), centre);
         let latents = latent_names(fitted);
         let prefix = |latent: usize| match latents.len() {

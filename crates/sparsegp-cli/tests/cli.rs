@@ -71,6 +71,8 @@ mod relaxed;
 #[path = "cli/remembered.rs"]
 mod remembered;
 #[cfg(unix)]
+#[path = "cli/series_labels.rs"]
+mod series_labels;
 #[path = "cli/serve.rs"]
 mod serve;
 #[path = "cli/suggest.rs"]

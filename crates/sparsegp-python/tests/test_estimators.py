@@ -344,6 +344,44 @@ def test_series_are_those_of_exact_inference(tmp_path):
     assert np.abs(long.predict(t[::50, None]) - np.sin(3 * t[::50])).max() < 0.5
 
 
+def test_series_of_several_outputs_are_those_of_exact_inference(tmp_path):
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(9)
+    time, site = np.repeat(np.linspace(0, 20, 80), 2), rng.choice(["a", "b", "c"], 160)
+    size = np.select([site == "a", site == "b"], [1.0, -0.8], 0.6)
+    y = size * np.sin(time) + rng.normal(0, 0.2, 160)
+    X = pd.DataFrame({"time": time, "site": site})
+    new = pd.DataFrame({"time": np.linspace(-2, 23, 30), "site": ["a", "b", "c"] * 10})
+    kernel = "matern32(active_dims=[time]) * coregion(output_dim=3, rank=2, active_dims=[site])"
+    plain = {"standardise": False, "hyperparameters": "plug-in", "mean": "zero"}
+    model = GPRegressor(kernel, method="markov", **plain).fit(X, y)
+    exact = GPRegressor(
+        kernel, method="exact", initial=model.parameters_, pilot=0, max_iter=0, **plain
+    ).fit(X, y)
+    for own, right in zip(model.predict(new, return_std=True), exact.predict(new, return_std=True)):
+        np.testing.assert_allclose(own, right, rtol=1e-6, atol=1e-8)
+    model.save(tmp_path / "outputs.gp")
+    np.testing.assert_array_equal(GPRegressor.load(tmp_path / "outputs.gp").predict(new), model.predict(new))
+    with pytest.raises(ValueError, match="active_dims"):
+        GPRegressor("matern32 * coregion(output_dim=3, active_dims=[site])", method="markov").fit(X, y)
+    with pytest.raises(ValueError, match="one input beside labels"):
+        more = X.assign(depth=rng.normal(size=160))
+        GPRegressor(kernel, method="markov").fit(more, y)
+
+
+def test_local_variables_of_a_series_are_those_of_all_rows():
+    rng = np.random.default_rng(10)
+    t = rng.permutation(200) * 0.1
+    y = np.sin(t) + np.where(np.arange(200) % 17 == 3, 4.0, 0.1 * rng.standard_normal(200))
+    X, new = t[:, None], np.linspace(-1, 21, 40)[:, None]
+    model, dense = (
+        GPRegressor("matern32", method=method, likelihood="student-t").fit(X, y)
+        for method in ("cavi-markov", "cavi-full")
+    )
+    assert model.method_ == "cavi-markov"
+    np.testing.assert_allclose(model.predict(new), dense.predict(new), atol=0.05)
+
+
 def test_series_of_counts_are_those_of_sites_of_all_rows(tmp_path):
     rng = np.random.default_rng(6)
     t = rng.permutation(300) * 0.1

@@ -78,6 +78,8 @@ mod seeds;
 mod series;
 #[path = "fit/series_draws.rs"]
 mod series_draws;
+#[path = "fit/series_labels.rs"]
+mod series_labels;
 #[path = "fit/settings.rs"]
 mod settings;
 #[path = "fit/sited.rs"]

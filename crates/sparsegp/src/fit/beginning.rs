@@ -92,12 +92,7 @@ pub(super) fn started_kernels(
     targets: &[Vec<Target>],
     seen: &InMemory,
 ) -> Result<(Vec<Box<dyn Kernel>>, f64)> {
-    let (names, d) = (&dataset.input_names, dataset.source.inputs());
-    let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
-    // holidays have their own term
-    let groups = inputs_of_holidays(&dataset.columns);
-    let inputs = Inputs { groups: &groups, ..inputs };
-    let mut kernels = kernels(&options.kernel, inputs, likelihood, latents)?;
+    let mut kernels = kernels(asked_kernels(dataset, options)?, likelihood, latents)?;
     if options.kernel_in_data_units {
         units::from_data(&mut kernels, &dataset.scaler, likelihood.latents())?;
     }
@@ -145,18 +140,28 @@ pub(super) fn mean(
     Ok(mean)
 }
 
-/// Returns the kernels of a specification: one for all latent functions, or one for each, separated
-/// by `;`.
+/// Returns the kernels that are asked for, separated by `;`.
+///
+/// # Errors
+/// Those of [`kernels::parse`].
+pub(super) fn asked_kernels(
+    dataset: &Dataset,
+    options: &FitOptions,
+) -> Result<Vec<Box<dyn Kernel>>> {
+    let (names, d) = (&dataset.input_names, dataset.source.inputs());
+    let inputs = if names.len() == d { Inputs::named(names) } else { Inputs::unnamed(d) };
+    // holidays have their own term
+    let groups = inputs_of_holidays(&dataset.columns);
+    let inputs = Inputs { groups: &groups, ..inputs };
+    options.kernel.split(';').map(|part| kernels::parse(part.trim(), inputs)).collect()
+}
+
+/// Returns one kernel for all latent functions, or one for each.
 fn kernels(
-    spec: &str,
-    inputs: Inputs<'_>,
+    mut all: Vec<Box<dyn Kernel>>,
     likelihood: &dyn Likelihood,
     latents: usize,
 ) -> Result<Vec<Box<dyn Kernel>>> {
-    let mut all = spec
-        .split(';')
-        .map(|part| kernels::parse(part.trim(), inputs))
-        .collect::<Result<Vec<_>>>()?;
     if all.len() == 1 && likelihood.separate_kernels() {
         all = vec![all[0].clone(); latents];
     }

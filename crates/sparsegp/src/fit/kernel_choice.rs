@@ -101,7 +101,9 @@ pub(super) fn resolved(
     if observer.event(Event::Kernels { rows }).is_break() {
         return Err(Error::Interrupted);
     }
-    let sample = series::sample(&*dataset.source, rows, of_series, options.seed)?;
+    // a kernel that is chosen reads no labels
+    let time = (of_series && dataset.source.inputs() == 1).then_some(0);
+    let sample = series::sample(&*dataset.source, rows, time, options.seed)?;
     let own = match of_series {
         true => FitOptions { method: "markov".into(), ..options.clone() },
         false => options.clone(),

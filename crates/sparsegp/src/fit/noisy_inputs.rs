@@ -312,7 +312,7 @@ impl Fitted {
 
     /// Refuses rows with a standard deviation that is none, and those before a series; those of another shape are refused elsewhere.
     pub(super) fn check_rows(&self, x: MatRef<'_, f64>) -> Result<()> {
-        if self.posterior.past().is_some() && x.ncols() == 1 {
+        if self.posterior.past().is_some() && x.ncols() == self.scaler.x_mean.len() {
             let mut scaled = x.to_owned();
             self.scaler.scale_x(scaled.as_mut())?;
             self.check_kept(scaled.as_ref())?;

@@ -1,14 +1,13 @@
-//! Rows of one input as a series: a sample of them is a few windows of neighbours, in which short waves and slow drifts show alike.
+//! Rows along the time as a series: a sample of them is a few windows of neighbours, in which short waves and slow drifts show alike.
 //! Random rows of a long series lie far apart, and all that is fast looks like noise.
 
-use super::{Dataset, FitOptions, sample};
+use super::{Dataset, FitOptions, beginning, sample};
 use crate::data::{InMemory, Source};
 use crate::error::Result;
 use crate::kernels::{self, Inputs, Kernel, StateSpace};
 use crate::likelihoods::Likelihood;
-use crate::linalg::column;
-use crate::markov::{MOST_STATES, order};
-use crate::methods;
+use crate::markov::{MOST_STATES, Places, not_labels, order};
+use crate::methods::{self, Method};
 use crate::model::Model;
 use crate::params::Bounds;
 
@@ -176,26 +175,42 @@ fn windows(t: &[f64], count: usize) -> Vec<usize> {
 }
 
 /// Picks rows in memory.
-pub(super) fn picked(rows: &InMemory, count: usize) -> Vec<usize> {
-    windows(column(rows.x.as_ref(), 0), count)
+///
+/// # Errors
+/// Those of [`Model::time`].
+pub(super) fn picked(model: &Model, rows: &InMemory, count: usize) -> Result<Vec<usize>> {
+    let time = model.time(rows.x.ncols())?;
+    Ok(windows(Places::new(rows.x.as_ref(), time).t(), count))
 }
 
-/// Returns a sample of at most so many rows: windows for a method that passes rows in their order, else random ones.
+/// Returns the input that is the time, for a method that passes rows in their order; none where there is none such.
+pub(super) fn time(dataset: &Dataset, options: &FitOptions, method: &dyn Method) -> Option<usize> {
+    if !method.is_of_series() || dataset.source.inputs() == 1 {
+        return method.is_of_series().then_some(0);
+    }
+    let kernels = beginning::asked_kernels(dataset, options).ok()?;
+    match not_labels(&kernels, dataset.source.inputs())[..] {
+        [one] => Some(one),
+        _ => None,
+    }
+}
+
+/// Returns a sample of at most so many rows: windows along the time where there is one, else random ones.
 ///
 /// # Errors
 /// What reading the data gives.
 pub(super) fn sample(
     data: &dyn Source,
     count: usize,
-    of_series: bool,
+    time: Option<usize>,
     seed: u64,
 ) -> Result<InMemory> {
-    if !of_series || data.inputs() != 1 || data.rows() <= count {
+    let Some(time) = time.filter(|_| data.rows() > count) else {
         return sample::sample_rows(data, count, seed);
-    }
+    };
     let mut t = Vec::with_capacity(data.rows());
     data.for_each_chunk(1 << 14, &mut |rows| {
-        t.extend((0..rows.x.nrows()).map(|i| rows.x[(i, 0)]));
+        t.extend((0..rows.x.nrows()).map(|i| rows.x[(i, time)]));
         Ok(())
     })?;
     sample::rows_at(data, &windows(&t, count))

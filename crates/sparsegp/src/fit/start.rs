@@ -66,8 +66,8 @@ pub(super) fn prepare_start(
         ));
     }
     let data = &dataset.trained_by(method);
-    let of_series = method.is_of_series();
-    let sample = series::sample(data, SAMPLE, of_series, options.seed)?;
+    let time = series::time(dataset, options, method);
+    let sample = series::sample(data, SAMPLE, time, options.seed)?;
     checked.look(dataset, options, choice.entry, &sample)?;
     let Checked { mut likelihood, mut warnings, .. } = checked;
     let targets = beginning::targets_of(&sample, &*likelihood);
@@ -81,7 +81,7 @@ pub(super) fn prepare_start(
     let narrow = mean.num_params() == 0 && likelihood.mixing().is_none();
     let rows: &dyn Source = if narrow { &varying } else { data };
     let sample = match narrow {
-        true => series::sample(rows, SAMPLE, of_series, options.seed)?,
+        true => series::sample(rows, SAMPLE, time, options.seed)?,
         false => sample,
     };
     let exact = choice.entry.name == "exact";

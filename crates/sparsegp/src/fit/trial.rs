@@ -57,7 +57,7 @@ impl Trial {
         let rows = if exact { rows } else { affordable(rows, latents) };
         let of_series = model.method.is_of_series();
         let picked = match of_series {
-            true => series::picked(&sample.picked(&usable), rows),
+            true => series::picked(model, &sample.picked(&usable), rows)?,
             false => {
                 let mut generator = rng::stream(options.seed, "rows of the pilot");
                 rng::permutation(&mut generator, usable.len(), rows.min(usable.len()))

@@ -1,33 +1,39 @@
-//! Where the latest rows of a series are kept and others have left: from which place on it predicts, in the data's units.
+//! Where the latest rows of a series are kept and others have left: from which time on it predicts, in the data's units.
 
 use super::Fitted;
 use crate::error::{Error, Result};
-use crate::linalg::{Mat, MatRef};
+use crate::linalg::MatRef;
+use crate::markov::Past;
 
 impl Fitted {
+    /// Returns what rows say that have left the model, and the input that is the time; none where all are kept.
+    fn past(&self) -> Option<(&Past, usize)> {
+        let past = self.posterior.past()?;
+        Some((past, self.model.time(self.scaler.x_mean.len()).ok()?))
+    }
+
     /// Returns the place of the last row that has left the model, in the data's units: predictions are known from there on. None
     /// where all rows are kept, and for methods whose rows do not leave.
     pub fn kept_from(&self) -> Option<String> {
-        let past = self.posterior.past()?;
-        let mut x = Mat::from_fn(1, 1, |_, _| past.t());
-        self.scaler.unscale_x(x.as_mut()).ok()?;
-        let place = x[(0, 0)];
+        let (past, time) = self.past()?;
+        let place = self.scaler.unscaled_input(time, past.t());
         let known = |text: &String| {
             // of dates the last digits are cut
-            text.parse().is_ok_and(|value: f64| {
-                let mut x = Mat::from_fn(1, 1, |_, _| value);
-                self.scaler.scale_x(x.as_mut()).is_ok() && x[(0, 0)] >= past.t()
-            })
+            text.parse().is_ok_and(|value: f64| self.scaler.scaled_input(time, value) >= past.t())
         };
         // what is written and read again may lie before it by rounding
         let next = |k: i32| place + f64::from(k) * f64::EPSILON * place.abs();
-        let texts = || (0..4).map(|k| self.place_text(next(k)));
+        let texts = || (0..4).map(|k| self.place_text(time, next(k)));
         texts().find(known).or_else(|| texts().next())
     }
 
-    /// Returns a value of the only input, as its table has it.
-    fn place_text(&self, value: f64) -> String {
-        let date = matches!(&self.columns[..], [own] if own.encoding.is_date());
+    /// Returns a value of an input, as its table has it.
+    fn place_text(&self, input: usize, value: f64) -> String {
+        let mut first = 0;
+        let date = self.columns.iter().any(|own| {
+            first += own.input_names().len();
+            first == input + 1 && own.encoding.is_date()
+        });
         #[cfg(feature = "tables")]
         if date {
             return crate::data::date_text(value);
@@ -48,10 +54,10 @@ impl Fitted {
     /// # Errors
     /// [`Error::Shape`] for another number of columns.
     pub fn lie_before_kept(&self, x: MatRef<'_, f64>) -> Result<Vec<bool>> {
-        let Some(past) = self.posterior.past() else { return Ok(vec![false; x.nrows()]) };
+        let Some((past, time)) = self.past() else { return Ok(vec![false; x.nrows()]) };
         let mut scaled = x.to_owned();
         self.scaler.scale_x(scaled.as_mut())?;
-        Ok((0..x.nrows()).map(|i| scaled[(i, 0)] < past.t()).collect())
+        Ok((0..x.nrows()).map(|i| scaled[(i, time)] < past.t()).collect())
     }
 
     /// Refuses rows of the model's scale that lie before those that it predicts at.
@@ -59,15 +65,13 @@ impl Fitted {
     /// # Errors
     /// [`Error::Invalid`] that names the value of the first of them.
     pub(super) fn check_kept(&self, x: MatRef<'_, f64>) -> Result<()> {
-        let Some(past) = self.posterior.past() else { return Ok(()) };
-        let Some(i) = (0..x.nrows()).find(|i| x[(*i, 0)] < past.t()) else { return Ok(()) };
-        let mut at = Mat::from_fn(1, 1, |_, _| x[(i, 0)]);
-        self.scaler.unscale_x(at.as_mut())?;
+        let Some((past, time)) = self.past() else { return Ok(()) };
+        let Some(i) = (0..x.nrows()).find(|i| x[(*i, time)] < past.t()) else { return Ok(()) };
         Err(Error::Invalid(format!(
             "`{}` is {} in one row, and {} rows up to {} have left the model, which knows what they say of later places only: leave \
              such rows out, or fit a new model and let it keep more (`keep_rows`, 0 for all)",
-            self.input_names.first().map_or("", String::as_str),
-            self.place_text(at[(0, 0)]),
+            self.input_names.get(time).map_or("", String::as_str),
+            self.place_text(time, self.scaler.unscaled_input(time, x[(i, time)])),
             past.rows,
             self.kept_from().unwrap_or_default()
         )))

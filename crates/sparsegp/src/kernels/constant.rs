@@ -76,7 +76,7 @@ impl Kernel for Constant {
     }
 
     fn state_space(&self) -> Result<Box<dyn StateSpace>> {
-        Ok(Box::new(Fixed { variance: self.variance.scalar(), slope: false }))
+        Ok(Box::new(Fixed { variance: self.variance.scalar(), slope: None }))
     }
 
     fn form(&self) -> Option<Form<'_>> {

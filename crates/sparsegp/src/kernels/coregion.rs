@@ -6,9 +6,10 @@
 //! linear model.
 
 use super::registry::{Args, Entry};
+use super::state_space::{Labelled, StateSpace};
 use super::{Cotangents, Kernel, Tape, Unit};
 use crate::error::{Error, Result};
-use crate::linalg::{Mat, MatMut, MatRef, column, column_mut};
+use crate::linalg::{Mat, MatMut, MatRef, RowRef, column, column_mut};
 use crate::params::{Param, Shape, Transform, Visitor, VisitorMut};
 use faer::reborrow::ReborrowMut;
 use serde_json::{Value, json};
@@ -122,8 +123,13 @@ impl Coregion {
         column(x, self.dim).iter().map(|v| self.label(*v)).collect()
     }
 
+    /// Returns the label of one row.
+    pub(super) fn label_of(&self, x: RowRef<'_, f64>) -> usize {
+        self.label(x[self.dim])
+    }
+
     /// Returns B.
-    fn covariances(&self) -> Mat<f64> {
+    pub(super) fn covariances(&self) -> Mat<f64> {
         let (p, w) = (self.outputs(), self.w.value());
         Mat::from_fn(p, p, |i, j| {
             let common: f64 = (0..w.len() / p).map(|r| w[r * p + i] * w[r * p + j]).sum();
@@ -132,7 +138,7 @@ impl Coregion {
     }
 
     /// Pulls the cotangent of B back to W and κ.
-    fn pull(&self, bars: &Mat<f64>, params: &mut [f64]) {
+    pub(super) fn pull(&self, bars: &Mat<f64>, params: &mut [f64]) {
         let (p, w) = (self.outputs(), self.w.value());
         let (w_bar, kappa_bar) = params.split_at_mut(w.len());
         for (at, target) in w_bar.iter_mut().enumerate() {
@@ -229,6 +235,10 @@ impl Kernel for Coregion {
                 ENTRY.name, self.dim
             ))),
         }
+    }
+
+    fn state_space(&self) -> Result<Box<dyn StateSpace>> {
+        Ok(Box::new(Labelled::new(self.clone())))
     }
 
     fn to_json(&self) -> Value {

@@ -236,8 +236,8 @@ impl Kernel for Cosine {
     }
 
     fn state_space(&self) -> Result<Box<dyn StateSpace>> {
-        state_space::one_input(self.name(), &self.dims)?;
-        Ok(Box::new(Waves::one(self.variance.scalar(), self.lengthscale(0))))
+        let input = state_space::one_input(self.name(), &self.dims)?;
+        Ok(Box::new(Waves::one(input, self.variance.scalar(), self.lengthscale(0))))
     }
 
     fn to_json(&self) -> Value {

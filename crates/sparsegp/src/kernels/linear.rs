@@ -78,8 +78,8 @@ impl Kernel for Linear {
     }
 
     fn state_space(&self) -> Result<Box<dyn StateSpace>> {
-        state_space::one_input(self.name(), &self.inner.dims)?;
-        Ok(Box::new(Fixed { variance: self.inner.weights.value()[0], slope: true }))
+        let input = state_space::one_input(self.name(), &self.inner.dims)?;
+        Ok(Box::new(Fixed { variance: self.inner.weights.value()[0], slope: Some(input) }))
     }
 
     fn form(&self) -> Option<Form<'_>> {

@@ -423,8 +423,8 @@ impl Kernel for Periodic {
     }
 
     fn state_space(&self) -> Result<Box<dyn StateSpace>> {
-        state_space::one_input(self.name(), self.base.dims())?;
-        Ok(Box::new(state_space::periodic(&*self.base, self.period.value()[0])?))
+        let input = state_space::one_input(self.name(), self.base.dims())?;
+        Ok(Box::new(state_space::periodic(input, &*self.base, self.period.value()[0])?))
     }
 
     fn to_json(&self) -> Value {

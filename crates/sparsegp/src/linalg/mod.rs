@@ -24,7 +24,7 @@ mod triangles;
 
 pub use cholesky::{Cholesky, InverseRoot, Jitter};
 pub use eigen::{inverse_square_root, left_singular, symmetric_eigen};
-pub use faer::{Accum, Mat, MatMut, MatRef, Par};
+pub use faer::{Accum, Mat, MatMut, MatRef, Par, RowRef};
 pub use parts::{each, in_parts, join, stacked};
 pub(crate) use products::shared;
 pub use products::{Structure, multiply_lower, structured};

@@ -14,7 +14,7 @@ use super::small::{Blocks, Square, Vector, dot, read, symmetrise, times, zeros};
 use super::{Rows, Start, unknown_variance};
 use crate::error::Result;
 use crate::kernels::StateSpace;
-use crate::linalg::Mat;
+use crate::linalg::{Mat, RowRef};
 use std::f64::consts::TAU;
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl<'a, const N: usize> Steps<'a, N> {
         let blocks = Blocks::new(&space.blocks());
         let (length, a) = (f64::NAN, Arc::new(zeros()));
         let mut own = Self { space, blocks, length, a, q: zeros(), h: None, scratch };
-        own.h = (!space.output_moves()).then(|| own.output(0.0));
+        own.h = (!space.output_moves()).then(|| own.output(RowRef::from_slice(&[])));
         own
     }
 
@@ -66,12 +66,12 @@ impl<'a, const N: usize> Steps<'a, N> {
         p
     }
 
-    pub(super) fn output(&mut self, t: f64) -> Vector<N> {
+    pub(super) fn output(&mut self, x: RowRef<'_, f64>) -> Vector<N> {
         if let Some(h) = self.h {
             return h;
         }
         let (n, mut h) = (self.space.size(), [0.0; N]);
-        self.space.output(t, &mut h[..n]);
+        self.space.output(x, &mut h[..n]);
         h
     }
 
@@ -224,17 +224,18 @@ impl<'a, const N: usize> Filter<'a, N> {
     /// [`crate::Error::NotPositiveDefinite`] where a row has no variance, or one that is not finite.
     pub(super) fn pass(&mut self, range: Range<usize>, kept: &mut [Passed<N>]) -> Result<()> {
         let (columns, first) = (self.rows.y.ncols(), range.start);
+        let (places, t) = (self.rows.places, self.rows.places.t());
         let mut innovations = Vec::with_capacity(columns);
         for i in range {
             let before = match i {
                 0 => self.rows.start.map(|start| start.t),
-                _ => Some(self.rows.t[i - 1]),
+                _ => Some(t[i - 1]),
             };
             if let Some(before) = before {
-                self.steps.of(self.rows.t[i] - before);
+                self.steps.of(t[i] - before);
                 self.steps.advance(&mut self.state);
             }
-            let h = self.steps.output(self.rows.t[i]);
+            let h = self.steps.output(places.row(i));
             let mut row = kept.get_mut(i - first);
             if let Some(row) = &mut row {
                 row.before.clone_from(&self.state);
@@ -243,7 +244,7 @@ impl<'a, const N: usize> Filter<'a, N> {
             let (gain, spread) = self.state.see(&h, targets, self.rows.noise[i], &mut innovations);
             let sign = spread * self.rows.noise[i].signum();
             if sign <= 0.0 || sign.is_nan() {
-                return Err(unknown_variance(self.rows.t.len(), i));
+                return Err(unknown_variance(t.len(), i));
             }
             if spread != f64::INFINITY {
                 let squares: f64 = innovations.iter().map(|v| v * v).sum();

@@ -3,17 +3,19 @@
 use super::filter::{Filter, Passed, State};
 use super::small::Square;
 use super::smoother::Adjoint;
-use super::{BLOCK, Rows, Start, blocks};
+use super::{BLOCK, Places, Rows, Start, blocks};
 use crate::error::Result;
 use crate::kernels::StateSpace;
-use crate::linalg::Mat;
+use crate::linalg::{Mat, MatRef};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// Rows that are kept.
 #[derive(Debug)]
 pub(super) struct Kept {
-    pub(super) t: Vec<f64>,
+    x: Mat<f64>,
+    /// The column of it that is the time.
+    time: usize,
     pub(super) y: Mat<f64>,
     noise: Vec<f64>,
     pub(super) start: Option<Start>,
@@ -22,7 +24,16 @@ pub(super) struct Kept {
 impl Kept {
     pub(super) fn rows(&self) -> Rows<'_> {
         let start = self.start.as_ref();
-        Rows { t: &self.t, y: self.y.as_ref(), noise: &self.noise, start }
+        Rows { places: self.places(), y: self.y.as_ref(), noise: &self.noise, start }
+    }
+
+    pub(super) fn places(&self) -> Places<'_> {
+        Places::new(self.x.as_ref(), self.time)
+    }
+
+    /// Returns the times.
+    pub(super) fn t(&self) -> &[f64] {
+        self.places().t()
     }
 }
 
@@ -49,7 +60,8 @@ impl<const N: usize> Sized<N> {
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<Self> {
         let rows = Kept {
-            t: rows.t.to_vec(),
+            x: rows.places.inputs().to_owned(),
+            time: rows.places.time(),
             y: rows.y.to_owned(),
             noise: rows.noise.to_vec(),
             start: rows.start.cloned(),
@@ -66,7 +78,7 @@ impl<const N: usize> Sized<N> {
         known: Option<&Self>,
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<Self> {
-        let first = known.map_or(0, |known| known.rows.t.len());
+        let first = known.map_or(0, |known| known.rows.y.nrows());
         let mut forwards = known.map_or_else(Vec::new, |known| known.forwards.clone());
         let mut values = known.map_or_else(Vec::new, |known| known.values.clone());
         let last;
@@ -76,7 +88,7 @@ impl<const N: usize> Sized<N> {
             if let Some(known) = known {
                 filter.state.clone_from(&known.last);
             }
-            for range in blocks(seen.t.len()).skip(first / BLOCK) {
+            for range in blocks(seen.places.len()).skip(first / BLOCK) {
                 go_on()?;
                 if range.start >= first {
                     forwards.push(filter.state.clone());
@@ -100,9 +112,9 @@ impl<const N: usize> Sized<N> {
         let seen = self.rows.rows();
         let mut filter: Filter<'_, N> = Filter::new(&*self.space, &seen);
         let mut own = Adjoint::none(seen.y.ncols());
-        let mut kept = vec![Passed::empty(); BLOCK.min(seen.t.len())];
+        let mut kept = vec![Passed::empty(); BLOCK.min(seen.places.len())];
         let (mut step, mut all) = (None, Vec::new());
-        for range in blocks(seen.t.len()).rev() {
+        for range in blocks(seen.places.len()).rev() {
             go_on()?;
             all.push(own.clone());
             let before = &self.forwards[range.start / BLOCK];
@@ -151,11 +163,15 @@ impl<const N: usize> Sized<N> {
 
     /// Returns these rows with others behind them.
     pub(super) fn with(&self, rows: Rows<'_>) -> Result<Self> {
-        let (own, n) = (&self.rows, self.rows.t.len());
-        let y = |i: usize, p: usize| if i < n { own.y[(i, p)] } else { rows.y[(i - n, p)] };
+        let (own, n) = (&self.rows, self.rows.y.nrows());
+        let both = |above: MatRef<'_, f64>, below: MatRef<'_, f64>| {
+            let value = |i: usize, j: usize| if i < n { above[(i, j)] } else { below[(i - n, j)] };
+            Mat::from_fn(n + below.nrows(), above.ncols(), value)
+        };
         let all = Kept {
-            t: [&own.t, rows.t].concat(),
-            y: Mat::from_fn(n + rows.t.len(), own.y.ncols(), y),
+            x: both(own.x.as_ref(), rows.places.inputs()),
+            time: own.time,
+            y: both(own.y.as_ref(), rows.y),
             noise: [&own.noise, rows.noise].concat(),
             start: own.start.clone(),
         };
@@ -170,11 +186,13 @@ impl<const N: usize> Sized<N> {
         let state = self.forwards.get(blocks).unwrap_or(&self.last);
         let start = match blocks {
             0 => own.start.clone(),
-            _ => Some(state.start(own.t[first - 1], self.space.size())),
+            _ => Some(state.start(own.t()[first - 1], self.space.size())),
         };
+        let behind = |of: &Mat<f64>| of.subrows(first, of.nrows() - first).to_owned();
         let left = Kept {
-            t: own.t[first..].to_vec(),
-            y: own.y.subrows(first, own.y.nrows() - first).to_owned(),
+            x: behind(&own.x),
+            time: own.time,
+            y: behind(&own.y),
             noise: own.noise[first..].to_vec(),
             start,
         };

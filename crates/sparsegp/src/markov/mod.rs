@@ -1,10 +1,12 @@
 //! Gaussian processes of one input as Markov processes: exact inference in O(N) (Hartikainen & Särkkä 2010).
 //!
-//! Rows are in the order of their places. [`evidence`] passes them forwards and backwards, which
+//! Rows are in the order of their times, of which several may be the same; beside the time they may have labels, which say what of the
+//! state a row sees ([`StateSpace::output`]). [`evidence`] passes them forwards and backwards, which
 //! gives the log evidence with its gradient; [`Smoothed`] keeps the states of some rows, from where those of any place follow.
 //! Of 128 rows one state is kept: the rows of a block are passed again on the way back.
 
 mod filter;
+mod inputs;
 mod kept;
 mod past;
 mod paths;
@@ -12,6 +14,7 @@ mod places;
 mod small;
 mod smoother;
 
+pub use inputs::{Places, Sorted, not_labels};
 pub use past::{Past, Start};
 pub use paths::{Link, Weights, draw, links, weights};
 pub(crate) use places::unsorted;
@@ -33,8 +36,8 @@ pub const MOST_STATES: usize = 64;
 /// Rows in the order of their places, the targets less the mean function.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a> {
-    /// Places, which do not fall.
-    pub t: &'a [f64],
+    /// Places, whose times do not fall.
+    pub places: Places<'a>,
     /// N×P.
     pub y: MatRef<'a, f64>,
     /// Variances of the noise: infinite where a row is missing, and negative where a factor of a row grows away from its centre
@@ -88,8 +91,8 @@ use with_size;
 
 pub(crate) fn too_large(size: usize) -> Error {
     Error::Invalid(format!(
-        "the kernel has {size} states, and a series takes up to {MOST_STATES}: use fewer products and periodic kernels, or a sparse \
-         method such as titsias2025"
+        "the kernel has {size} states, and a series takes up to {MOST_STATES}: use fewer products, labels and periodic kernels, \
+         or a sparse method such as titsias2025"
     ))
 }
 
@@ -124,7 +127,7 @@ pub fn log_evidence(
 ) -> Result<f64> {
     with_size!(space.size(), N => {
         let mut filter: Filter<'_, N> = Filter::new(space, &rows);
-        for range in blocks(rows.t.len()) {
+        for range in blocks(rows.places.len()) {
             go_on()?;
             filter.pass(range, &mut [])?;
         }
@@ -179,7 +182,7 @@ fn there_and_back<const N: usize>(
     go_on: &dyn Fn() -> Result<()>,
     take: &mut dyn FnMut(Seen<'_, N>),
 ) -> Result<f64> {
-    let n = rows.t.len();
+    let n = rows.places.len();
     let mut filter: Filter<'_, N> = Filter::new(space, &rows);
     let mut states = Vec::new();
     for range in blocks(n) {
@@ -219,7 +222,7 @@ fn evidence_of<const N: usize>(
             "slopes of the evidence need all rows, and the first ones have left the model: refit to all rows".into(),
         ));
     }
-    let n = rows.t.len();
+    let (n, t) = (rows.places.len(), rows.places.t());
     let mut slopes: Slopes<'_, N> = Slopes::new(Steps::new(space), params);
     let mut alpha = Mat::zeros(n, rows.y.ncols());
     let mut precision = vec![0.0; n];
@@ -229,7 +232,7 @@ fn evidence_of<const N: usize>(
         match at {
             0 => slopes.add_first(adjoint),
             _ => {
-                let length = rows.t[at] - rows.t[at - 1];
+                let length = t[at] - t[at - 1];
                 slopes.add(adjoint, length, &row.a, (&before.mean, &before.covariance));
             }
         }
@@ -242,7 +245,7 @@ fn marginals_of<const N: usize>(
     rows: Rows<'_>,
     go_on: &dyn Fn() -> Result<()>,
 ) -> Result<Marginals> {
-    let (n, columns) = (rows.t.len(), rows.y.ncols());
+    let (n, columns) = (rows.places.len(), rows.y.ncols());
     let zeros = || Mat::zeros(n, columns);
     let mut all = Marginals {
         mean: zeros(),

@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::kernels::{StateSpace, of_latent};
-use crate::linalg::Mat;
+use crate::linalg::{Mat, MatRef};
 
 /// The state after rows that are not there: those after it begin here, and not with the prior.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,18 +80,18 @@ impl Start {
         Self { mean, ..self.clone() }
     }
 
-    /// Refuses places before this one: what was said there is not kept.
+    /// Refuses rows of inputs (B×D) whose column `time` is before this place: what was said there is not kept.
     ///
     /// # Errors
     /// [`Error::Invalid`].
-    pub(crate) fn check(&self, t: &[f64]) -> Result<()> {
-        match t.iter().position(|at| *at < self.t) {
+    pub(crate) fn check(&self, x: MatRef<'_, f64>, time: usize) -> Result<()> {
+        match (0..x.nrows()).find(|i| x[(*i, time)] < self.t) {
             None => Ok(()),
             Some(i) => Err(Error::Invalid(format!(
                 "row {} is at {} of the model's scale, and rows up to {} have left the model, which knows what they say of later \
                  places only: keep more rows (`keep_rows`), or refit to all rows",
                 i + 1,
-                t[i],
+                x[(i, time)],
                 self.t
             ))),
         }

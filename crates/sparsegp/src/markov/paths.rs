@@ -21,12 +21,13 @@ use super::small::{
     Square, Vector, dot, product, root, solve_root, symmetrise, times, transposed,
     transposed_times, write, zeros,
 };
-use super::{Rows, Seen, there_and_back, with_size};
+use super::{Places, Rows, Seen, there_and_back, with_size};
 use crate::error::Result;
 use crate::kernels::StateSpace;
 use crate::linalg::{Mat, each};
 use rand::Rng;
 use rand_distr::{Distribution, StandardNormal};
+use std::ops::Range;
 
 /// Places of which one thread finds what lies around them.
 const CHUNK: usize = 256;
@@ -68,24 +69,24 @@ fn normal<const N: usize>(rng: &mut dyn Rng) -> Vector<N> {
 }
 
 /// Draws the states at rows, N×S row by row, of a function of the prior of which every row has a factor N(y; f, s) with these places
-/// in rising order and variances s > 0, infinite where a row is missing. O(NS³).
+/// in the order of their times and variances s > 0, infinite where a row is missing. O(NS³).
 ///
 /// # Errors
 /// As for [`super::log_evidence`].
 pub fn draw(
     space: &dyn StateSpace,
-    (t, y, noise): (&[f64], &[f64], &[f64]),
+    (places, y, noise): (Places<'_>, &[f64], &[f64]),
     rng: &mut dyn Rng,
 ) -> Result<Vec<f64>> {
-    with_size!(space.size(), N => draw_of::<N>(space, (t, y, noise), rng))
+    with_size!(space.size(), N => draw_of::<N>(space, (places, y, noise), rng))
 }
 
 fn draw_of<const N: usize>(
     space: &dyn StateSpace,
-    (t, y, noise): (&[f64], &[f64], &[f64]),
+    (places, y, noise): (Places<'_>, &[f64], &[f64]),
     rng: &mut dyn Rng,
 ) -> Result<Vec<f64>> {
-    let (n, size) = (t.len(), space.size());
+    let (t, n, size) = (places.t(), places.len(), space.size());
     let mut steps: Steps<'_, N> = Steps::new(space);
     let mut state = times(&root(&steps.stationary()), &normal(rng));
     let (mut length, mut spread) = (f64::NAN, zeros());
@@ -103,11 +104,12 @@ fn draw_of<const N: usize>(
         }
         if noise[i].is_finite() {
             let own: f64 = StandardNormal.sample(&mut *rng);
-            residual[(i, 0)] = y[i] - dot(&steps.output(t[i]), &state) - noise[i].sqrt() * own;
+            residual[(i, 0)] =
+                y[i] - dot(&steps.output(places.row(i)), &state) - noise[i].sqrt() * own;
         }
         path.push(state);
     }
-    let rows = Rows { t, y: residual.as_ref(), noise, start: None };
+    let rows = Rows { places, y: residual.as_ref(), noise, start: None };
     there_and_back(space, rows, &|| Ok(()), &mut |seen: Seen<'_, N>| {
         let Seen { at, row, adjoint, .. } = seen;
         adjoint.unsee(row, |_, _| ());
@@ -158,27 +160,27 @@ fn add<const N: usize>(to: &mut Square<N>, other: &Square<N>) {
     super::small::add(to, 1.0, other);
 }
 
-/// Returns the weights of places, given the states at rows in rising order. O(S³) for each place.
+/// Returns the weights of places, given the states at rows of rising times. O(S³) for each place.
 ///
 /// # Errors
 /// [`crate::Error::Invalid`] for a kernel of too many states.
-pub fn weights(space: &dyn StateSpace, rows: &[f64], places: &[f64]) -> Result<Vec<Weights>> {
+pub fn weights(space: &dyn StateSpace, rows: &[f64], places: Places<'_>) -> Result<Vec<Weights>> {
     with_size!(space.size(), N => Ok(weights_of::<N>(space, rows, places)))
 }
 
 fn weights_of<const N: usize>(
     space: &dyn StateSpace,
     rows: &[f64],
-    places: &[f64],
+    places: Places<'_>,
 ) -> Vec<Weights> {
-    let size = space.size();
-    let chunk = |own: &[f64]| {
+    let (size, t) = (space.size(), places.t());
+    let chunk = |own: Range<usize>| {
         let mut steps: Steps<'_, N> = Steps::new(space);
-        let one = |at: &f64| {
-            let (before, after) = around(rows, *at);
+        let one = |k: usize| {
+            let (before, after) = around(rows, t[k]);
             let of = |row: Option<usize>| row.map(|i| rows[i]);
-            let bridge = Bridge::new(&mut steps, of(before), *at, of(after));
-            let h = steps.output(*at);
+            let bridge = Bridge::new(&mut steps, of(before), t[k], of(after));
+            let h = steps.output(places.row(k));
             let along = |a: &Square<N>| transposed_times(a, &h)[..size].to_vec();
             Weights {
                 before: before.map(|i| (i, along(&bridge.forward))),
@@ -186,10 +188,10 @@ fn weights_of<const N: usize>(
                 variance: dot(&h, &times(&bridge.left, &h)).max(0.0),
             }
         };
-        own.iter().map(one).collect::<Vec<_>>()
+        own.map(one).collect::<Vec<_>>()
     };
-    let chunks: Vec<&[f64]> = places.chunks(CHUNK).collect();
-    each(chunks.len(), |c| chunk(chunks[c])).concat()
+    let end = |c: usize| (c * CHUNK + CHUNK).min(t.len());
+    each(t.len().div_ceil(CHUNK), |c| chunk(c * CHUNK..end(c))).concat()
 }
 
 /// Returns the last row at or before a place, and the first after it.
@@ -198,16 +200,17 @@ fn around(rows: &[f64], at: f64) -> (Option<usize>, Option<usize>) {
     (count.checked_sub(1), (count < rows.len()).then_some(count))
 }
 
-/// Returns how the states at places in rising order are drawn one after the other, given those at rows in rising order. O(S³) for each.
+/// Returns how the states at places whose times rise are drawn one after the other, given those at rows of rising times. O(S³) for
+/// each.
 ///
 /// # Errors
 /// [`crate::Error::Invalid`] for a kernel of too many states.
-pub fn links(space: &dyn StateSpace, rows: &[f64], places: &[f64]) -> Result<Vec<Link>> {
+pub fn links(space: &dyn StateSpace, rows: &[f64], places: Places<'_>) -> Result<Vec<Link>> {
     with_size!(space.size(), N => Ok(links_of::<N>(space, rows, places)))
 }
 
-fn links_of<const N: usize>(space: &dyn StateSpace, rows: &[f64], places: &[f64]) -> Vec<Link> {
-    let n = space.size();
+fn links_of<const N: usize>(space: &dyn StateSpace, rows: &[f64], places: Places<'_>) -> Vec<Link> {
+    let (n, t) = (space.size(), places.t());
     let mut steps: Steps<'_, N> = Steps::new(space);
     let flat = |a: &Square<N>| {
         let mut out = vec![0.0; n * n];
@@ -215,9 +218,9 @@ fn links_of<const N: usize>(space: &dyn StateSpace, rows: &[f64], places: &[f64]
         out
     };
     let one = |k: usize| {
-        let at = places[k];
+        let at = t[k];
         let (before, after) = around(rows, at);
-        let last = k.checked_sub(1).map(|k| places[k]);
+        let last = k.checked_sub(1).map(|k| t[k]);
         let chained = last.filter(|last| around(rows, *last).0 == before);
         let from = chained.or(before.map(|i| rows[i]));
         let bridge = Bridge::new(&mut steps, from, at, after.map(|i| rows[i]));
@@ -229,8 +232,8 @@ fn links_of<const N: usize>(space: &dyn StateSpace, rows: &[f64], places: &[f64]
             backward: flat(&bridge.backward),
             root: flat(&root(&bridge.left)),
             left: flat(&bridge.left),
-            output: steps.output(at)[..n].to_vec(),
+            output: steps.output(places.row(k))[..n].to_vec(),
         }
     };
-    (0..places.len()).map(one).collect()
+    (0..t.len()).map(one).collect()
 }

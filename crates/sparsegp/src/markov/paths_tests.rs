@@ -1,7 +1,7 @@
 //! Draws of states against the covariance of exact inference, and what lies between states against the smoother.
 
-use super::tests::{Problem, SPECS, close, places};
-use super::{Rows, Seen, Smoothed, draw, links, there_and_back, weights};
+use super::tests::{Problem, SPECS, close, inputs, places};
+use super::{Places, Rows, Seen, Smoothed, draw, links, there_and_back, weights};
 use crate::kernels::{StateSpace, covariances};
 use crate::linalg::{Cholesky, Jitter, Mat};
 use crate::rng;
@@ -10,7 +10,7 @@ use crate::rng;
 fn smoothed(space: &dyn StateSpace, rows: Rows<'_>) -> Vec<f64> {
     fn of<const N: usize>(space: &dyn StateSpace, rows: Rows<'_>) -> Vec<f64> {
         let n = space.size();
-        let mut all = vec![0.0; rows.t.len() * n];
+        let mut all = vec![0.0; rows.places.len() * n];
         there_and_back(space, rows, &|| Ok(()), &mut |seen: Seen<'_, N>| {
             let Seen { at, row, adjoint, .. } = seen;
             adjoint.unsee(row, |_, _| ());
@@ -44,13 +44,15 @@ fn means_between_smoothed_states_are_those_of_the_smoother() {
         let problem = Problem::new(spec, 40, 1);
         let space = problem.kernel.state_space().unwrap();
         let (n, states) = (space.size(), smoothed(&*space, problem.rows()));
-        let t = between(&problem.t);
-        let found = weights(&*space, &problem.t, &t).unwrap();
-        let chain = links(&*space, &problem.t, &t).unwrap();
+        let t = between(problem.t());
+        let x = inputs(spec, &t);
+        let at = Places::new(x.as_ref(), 0);
+        let found = weights(&*space, problem.t(), at).unwrap();
+        let chain = links(&*space, problem.t(), at).unwrap();
         let right =
             Smoothed::new(problem.kernel.state_space().unwrap(), problem.rows(), &|| Ok(()))
                 .unwrap()
-                .moments(&t)
+                .moments(x.as_ref())
                 .unwrap();
         // of eight numbers some move less than they are rounded to
         let scale = if spec.starts_with("rbf") { 100.0 } else { 1.0 };
@@ -62,7 +64,7 @@ fn means_between_smoothed_states_are_those_of_the_smoother() {
                 })
             };
             let mean = part(&own.before) + part(&own.after);
-            let white = spec.contains("white") && problem.t.contains(&t[i]);
+            let white = spec.contains("white") && problem.t().contains(&t[i]);
             if !white {
                 close(mean, right.0[(i, 0)], scale, &format!("{spec} at {}", t[i]));
                 assert!(own.variance <= right.1[i] + 1e-9 * scale, "{spec} at {}", t[i]);
@@ -92,10 +94,10 @@ fn means_between_smoothed_states_are_those_of_the_smoother() {
 fn variances_between_states_are_those_of_exact_inference() {
     let problem = Problem::at(places(30, 1.0, 0.2), SPECS[0], 1);
     let space = problem.kernel.state_space().unwrap();
-    let mut rows: Vec<f64> = problem.t.clone();
+    let mut rows: Vec<f64> = problem.t().to_vec();
     rows.dedup();
     let t = between(&rows);
-    let found = weights(&*space, &rows, &t).unwrap();
+    let found = weights(&*space, &rows, Places::of_times(&t)).unwrap();
     let column = |t: &[f64]| Mat::from_fn(t.len(), 1, |i, _| t[i]);
     let (x, z) = (column(&t), column(&rows));
     let k = covariances(&*problem.kernel, z.as_ref(), None);
@@ -120,10 +122,10 @@ fn draws_have_the_joint_law_of_exact_inference() {
         problem.noise[4] = f64::INFINITY;
         problem.noise[7] = 1e-4;
         let space = problem.kernel.state_space().unwrap();
-        let (n, size) = (problem.t.len(), space.size());
+        let (n, size) = (problem.x.nrows(), space.size());
         let seen = |i: usize| problem.noise[i].is_finite();
         let known: Vec<usize> = (0..n).filter(|i| seen(*i)).collect();
-        let x = problem.x();
+        let x = &problem.x;
         let k = covariances(&*problem.kernel, x.as_ref(), None);
         let g = Mat::from_fn(known.len(), known.len(), |a, b| {
             k[(known[a], known[b])] + if a == b { problem.noise[known[a]] } else { 0.0 }
@@ -142,10 +144,11 @@ fn draws_have_the_joint_law_of_exact_inference() {
         let column: Vec<f64> = (0..n).map(|i| problem.y[(i, 0)]).collect();
         let mut squares = Vec::new();
         for _ in 0..count {
-            let states = draw(&*space, (&problem.t, &column, &problem.noise), &mut rng).unwrap();
+            let states =
+                draw(&*space, (problem.places(), &column, &problem.noise), &mut rng).unwrap();
             let f = Mat::from_fn(n, 1, |i, _| {
                 let mut h = vec![0.0; size];
-                space.output(problem.t[i], &mut h);
+                space.output(problem.places().row(i), &mut h);
                 let own: f64 = h.iter().zip(&states[i * size..]).map(|(h, s)| h * s).sum();
                 // as the jitter has it
                 let noise: f64 =

@@ -4,10 +4,10 @@ use super::filter::{Filter, Passed, State, Steps};
 use super::kept::Sized;
 use super::small::{Square, Vector, dot, product, times, transposed_times};
 use super::smoother::Adjoint;
-use super::{BLOCK, Marginals, Rows, Start, with_size};
+use super::{BLOCK, Marginals, Places, Rows, Sorted, Start, with_size};
 use crate::error::Result;
 use crate::kernels::StateSpace;
-use crate::linalg::{Mat, each};
+use crate::linalg::{Mat, MatRef, RowRef, each};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -22,11 +22,12 @@ pub struct Smoothed {
 
 /// What is known, whatever the size of the state.
 trait Known: Debug + Send + Sync {
-    fn moments(&self, t: &[f64]) -> Result<Moments>;
-    fn terms(&self, t: &[f64]) -> Result<Vec<Moments>>;
+    fn time(&self) -> usize;
+    fn moments(&self, places: Places<'_>) -> Result<Moments>;
+    fn terms(&self, places: Places<'_>) -> Result<Vec<Moments>>;
     fn at_rows(&self) -> Result<Marginals>;
     fn log_evidence(&self) -> f64;
-    fn joint(&self, t: &[f64]) -> Result<(Mat<f64>, Mat<f64>)>;
+    fn joint(&self, places: Places<'_>) -> Result<(Mat<f64>, Mat<f64>)>;
     fn start(&self) -> Option<&Start>;
     fn with(&self, rows: Rows<'_>) -> Result<Arc<dyn Known>>;
     fn without_first(&self, blocks: usize) -> (f64, Arc<dyn Known>);
@@ -63,40 +64,44 @@ impl Smoothed {
         (blocks * BLOCK, value, Self { own })
     }
 
+    /// Returns the input that is the time.
+    pub fn time(&self) -> usize {
+        self.own.time()
+    }
+
     /// Returns the state after rows that were let go, if some were.
     pub fn start(&self) -> Option<&Start> {
         self.own.start()
     }
 
-    /// Returns the places in rising order, with their positions, none of which is before what is
-    /// known.
-    fn sorted(&self, t: &[f64]) -> Result<(Vec<usize>, Vec<f64>)> {
+    /// Returns rows of inputs in the order of their times, none of which is before what is known.
+    fn sorted(&self, x: MatRef<'_, f64>) -> Result<Sorted> {
+        let time = self.time();
         if let Some(start) = self.start() {
-            start.check(t)?;
+            start.check(x, time)?;
         }
-        let order = super::order(t);
-        let sorted = order.iter().map(|i| t[*i]).collect();
-        Ok((order, sorted))
+        Ok(Sorted::new(x, time))
     }
 
-    /// Returns means (B×P) and variances of the function at places in any order. O(1) for each, in
-    /// blocks of rows.
+    /// Returns means (B×P) and variances of the function at rows of inputs (B×D) in any order. O(1) for each, in blocks of the
+    /// rows that are known.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for places before rows that were let go.
-    pub fn moments(&self, t: &[f64]) -> Result<Moments> {
-        let (order, sorted) = self.sorted(t)?;
-        Ok(unsorted(&order, self.own.moments(&sorted)?))
+    pub fn moments(&self, x: MatRef<'_, f64>) -> Result<Moments> {
+        let sorted = self.sorted(x)?;
+        Ok(unsorted(&sorted.order, self.own.moments(sorted.places())?))
     }
 
     /// Returns means (B×P) and variances of the summands of the function, in the order of
-    /// [`crate::kernels::Kernel::terms`], at places in any order.
+    /// [`crate::kernels::Kernel::terms`], at rows of inputs (B×D) in any order.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for places before rows that were let go.
-    pub fn terms(&self, t: &[f64]) -> Result<Vec<Moments>> {
-        let (order, sorted) = self.sorted(t)?;
-        Ok(self.own.terms(&sorted)?.into_iter().map(|own| unsorted(&order, own)).collect())
+    pub fn terms(&self, x: MatRef<'_, f64>) -> Result<Vec<Moments>> {
+        let sorted = self.sorted(x)?;
+        let all = self.own.terms(sorted.places())?.into_iter();
+        Ok(all.map(|own| unsorted(&sorted.order, own)).collect())
     }
 
     /// Returns the log density of the rows.
@@ -112,16 +117,17 @@ impl Smoothed {
         self.own.at_rows()
     }
 
-    /// Returns means (B×P) and the covariance (B×B) of the function at places in any order. O(N +
-    /// B²).
+    /// Returns means (B×P) and the covariance (B×B) of the function at rows of inputs (B×D) in any order.
+    /// O(N + B²).
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for places before rows that were let go.
-    pub fn joint(&self, t: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
-        let (order, sorted) = self.sorted(t)?;
-        let (means, all) = self.own.joint(&sorted)?;
+    pub fn joint(&self, x: MatRef<'_, f64>) -> Result<(Mat<f64>, Mat<f64>)> {
+        let sorted = self.sorted(x)?;
+        let (means, all) = self.own.joint(sorted.places())?;
         let (mut mean, mut covariance) =
-            (Mat::zeros(t.len(), means.ncols()), Mat::zeros(t.len(), t.len()));
+            (Mat::zeros(x.nrows(), means.ncols()), Mat::zeros(x.nrows(), x.nrows()));
+        let order = &sorted.order;
         for (a, i) in order.iter().enumerate() {
             (0..means.ncols()).for_each(|p| mean[(*i, p)] = means[(a, p)]);
             order.iter().enumerate().for_each(|(b, j)| covariance[(*i, *j)] = all[(a, b)]);
@@ -171,25 +177,38 @@ impl<const N: usize> Place<N> {
 impl<const N: usize> Sized<N> {
     /// Returns the block of the last row at or before a place; the first where there is none.
     fn block_of(&self, t: f64) -> usize {
-        self.rows.t.partition_point(|own| *own <= t).saturating_sub(1) / BLOCK
+        self.rows.t().partition_point(|own| *own <= t).saturating_sub(1) / BLOCK
     }
 
-    /// Returns what is known at places that do not fall, as `take` sees it.
+    /// Returns what is known at places whose times do not fall, as `take` sees it.
     fn places<T: Send>(
         &self,
-        t: &[f64],
-        take: &(dyn Fn(f64, Place<N>) -> T + Sync),
+        places: Places<'_>,
+        take: &(dyn Fn(RowRef<'_, f64>, Place<N>) -> T + Sync),
     ) -> Result<Vec<T>> {
-        let by_block: Vec<&[f64]> =
-            t.chunk_by(|a, b| self.block_of(*a) == self.block_of(*b)).collect();
+        let alike = |a: &f64, b: &f64| self.block_of(*a) == self.block_of(*b);
+        let mut first = 0;
+        let by_block: Vec<Places<'_>> = places
+            .t()
+            .chunk_by(alike)
+            .map(|own| {
+                first += own.len();
+                places.part(first - own.len()..first)
+            })
+            .collect();
         let parts: Result<Vec<Vec<T>>> =
             each(by_block.len(), |b| self.places_in(by_block[b], take)).into_iter().collect();
         Ok(parts?.into_iter().flatten().collect())
     }
 
     /// Returns the same within one block.
-    fn places_in<T>(&self, t: &[f64], take: &dyn Fn(f64, Place<N>) -> T) -> Result<Vec<T>> {
-        let (n, block) = (self.rows.t.len(), self.block_of(t[0]));
+    fn places_in<T>(
+        &self,
+        places: Places<'_>,
+        take: &dyn Fn(RowRef<'_, f64>, Place<N>) -> T,
+    ) -> Result<Vec<T>> {
+        let (t, known) = (places.t(), self.rows.t());
+        let (n, block) = (known.len(), self.block_of(t[0]));
         let range = block * BLOCK..(block * BLOCK + BLOCK).min(n);
         let (start, end) = (range.start, range.end);
         let (seen, mut kept) = (self.rows.rows(), vec![Passed::empty(); range.len()]);
@@ -198,15 +217,15 @@ impl<const N: usize> Sized<N> {
         let unseen = filter.state.clone();
         let begin = self.rows.start.as_ref().map(|own| own.t);
         if end < n {
-            steps.of(self.rows.t[end] - self.rows.t[end - 1]);
+            steps.of(known[end] - known[end - 1]);
         }
         let step = (end < n).then(|| Arc::clone(&steps.a));
         let after = self.after(block)?;
         let (before, last) = (&self.forwards[block], after.clone());
         let all = Self::back(&mut filter, before, range, step, after, &mut kept)?;
-        let one = |at: &f64| {
+        let one = |(k, at): (usize, &f64)| {
             // rows at or before the place
-            let count = self.rows.t.partition_point(|own| own <= at);
+            let count = known.partition_point(|own| own <= at);
             let state = match count.checked_sub(1) {
                 None => {
                     let mut state = unseen.clone();
@@ -218,34 +237,35 @@ impl<const N: usize> Sized<N> {
                 }
                 Some(i) => {
                     let mut state = kept[i - start].after.clone();
-                    steps.of(at - self.rows.t[i]);
+                    steps.of(at - known[i]);
                     steps.advance(&mut state);
                     state
                 }
             };
             let mut after = if count < end { all[count - start].clone() } else { last.clone() };
             if count < n {
-                steps.of(self.rows.t[count] - at);
+                steps.of(known[count] - at);
                 after.back(&steps.a, &steps.blocks);
             }
-            let h = steps.output(*at);
+            let x = places.row(k);
+            let h = steps.output(x);
             let image = times(&state.covariance, &h);
-            take(*at, Place { h, state, after, image })
+            take(x, Place { h, state, after, image })
         };
-        Ok(t.iter().map(one).collect())
+        Ok(t.iter().enumerate().map(one).collect())
     }
 
     /// Returns for each place but the first, by what errors of the state at the one before move the
     /// state there.
     fn moves(&self, t: &[f64]) -> Result<Vec<Square<N>>> {
-        let seen = self.rows.rows();
+        let (seen, known) = (self.rows.rows(), self.rows.t());
         let mut filter: Filter<'_, N> = Filter::new(&*self.space, &seen);
         let mut steps: Steps<'_, N> = Steps::new(&*self.space);
         let mut kept = vec![Passed::empty(); 1];
         let mut next = usize::MAX;
         let mut all = Vec::with_capacity(t.len());
         for pair in t.windows(2) {
-            let of = |at: f64| self.rows.t.partition_point(|own| *own <= at);
+            let of = |at: f64| known.partition_point(|own| *own <= at);
             let (first, last) = (of(pair[0]), of(pair[1]));
             let mut from = pair[0];
             let mut moved: Option<Square<N>> = None;
@@ -258,7 +278,7 @@ impl<const N: usize> Sized<N> {
                 }
                 filter.pass(i..i + 1, &mut kept)?;
                 next = i + 1;
-                steps.of(self.rows.t[i] - from);
+                steps.of(known[i] - from);
                 let mut own = match &moved {
                     None => *steps.a,
                     Some(moved) => product(&steps.a, moved),
@@ -269,7 +289,7 @@ impl<const N: usize> Sized<N> {
                     (0..N).for_each(|c| own[r][c] -= gain[r] * along[c]);
                 }
                 moved = Some(own);
-                from = self.rows.t[i];
+                from = known[i];
             }
             steps.of(pair[1] - from);
             all.push(match &moved {
@@ -282,17 +302,21 @@ impl<const N: usize> Sized<N> {
 }
 
 impl<const N: usize> Known for Sized<N> {
-    fn moments(&self, t: &[f64]) -> Result<Moments> {
-        let all = self.places(t, &|_, place| (place.means(), place.variance()))?;
-        let mean = Mat::from_fn(t.len(), self.rows.y.ncols(), |i, p| all[i].0[p]);
+    fn time(&self) -> usize {
+        self.rows.places().time()
+    }
+
+    fn moments(&self, places: Places<'_>) -> Result<Moments> {
+        let all = self.places(places, &|_, place| (place.means(), place.variance()))?;
+        let mean = Mat::from_fn(places.len(), self.rows.y.ncols(), |i, p| all[i].0[p]);
         Ok((mean, all.iter().map(|own| own.1).collect()))
     }
 
-    fn terms(&self, t: &[f64]) -> Result<Vec<Moments>> {
+    fn terms(&self, places: Places<'_>) -> Result<Vec<Moments>> {
         let n = self.space.size();
-        let take = |at: f64, place: Place<N>| {
+        let take = |x: RowRef<'_, f64>, place: Place<N>| {
             let mut outputs = Vec::new();
-            self.space.terms(at, (0, n), &mut outputs);
+            self.space.terms(x, (0, n), &mut outputs);
             let of = |own: Vec<f64>| {
                 let mut h = [0.0; N];
                 h[..n].copy_from_slice(&own);
@@ -303,11 +327,11 @@ impl<const N: usize> Known for Sized<N> {
             };
             outputs.into_iter().map(of).collect::<Vec<_>>()
         };
-        let all = self.places(t, &take)?;
+        let all = self.places(places, &take)?;
         let count = all.first().map_or(0, Vec::len);
         let of = |term: usize| {
             let mean = |i: usize, p: usize| all[i][term].0[p];
-            let mean = Mat::from_fn(t.len(), self.rows.y.ncols(), mean);
+            let mean = Mat::from_fn(places.len(), self.rows.y.ncols(), mean);
             (mean, all.iter().map(|own| own[term].1).collect())
         };
         Ok((0..count).map(of).collect())
@@ -334,10 +358,12 @@ impl<const N: usize> Known for Sized<N> {
         super::marginals_of::<N>(&*self.space, self.rows.rows(), &|| Ok(()))
     }
 
-    fn joint(&self, t: &[f64]) -> Result<(Mat<f64>, Mat<f64>)> {
-        let take =
-            |_: f64, place: Place<N>| (place.means(), place.variance(), place.image, place.left());
-        let (places, moves) = (self.places(t, &take)?, self.moves(t)?);
+    fn joint(&self, places: Places<'_>) -> Result<(Mat<f64>, Mat<f64>)> {
+        let t = places.t();
+        let take = |_: RowRef<'_, f64>, place: Place<N>| {
+            (place.means(), place.variance(), place.image, place.left())
+        };
+        let (places, moves) = (self.places(places, &take)?, self.moves(t)?);
         let mean = Mat::from_fn(t.len(), self.rows.y.ncols(), |i, p| places[i].0[p]);
         let column = |a: usize| {
             let mut image = places[a].2;

@@ -1,8 +1,8 @@
 //! Against exact inference by Cholesky factors.
 
-use super::{Rows, Smoothed, evidence, log_evidence, order};
+use super::{Places, Rows, Smoothed, evidence, log_evidence, order};
 use crate::kernels::{Cotangents, Inputs, Kernel, Tape, covariances, parse};
-use crate::linalg::{Cholesky, Jitter, Mat};
+use crate::linalg::{Cholesky, Jitter, Mat, column};
 use std::f64::consts::TAU;
 
 pub(super) const SPECS: &[&str] = &[
@@ -16,6 +16,8 @@ pub(super) const SPECS: &[&str] = &[
     "matern32(variance=1.3, lengthscales=4.0) * cosine(variance=0.6, lengthscales=1.1) + white(variance=0.3)",
     "matern52(variance=0.8, lengthscales=5.0) * periodic(base=rbf(variance=1.1, lengthscales=0.9), period=1.3) + linear(variance=0.2)",
     "matern12(variance=1.3, lengthscales=1.9) * matern32(variance=0.7, lengthscales=2.2) * linear(variance=0.5)",
+    "matern32(variance=0.9, lengthscales=1.3, active_dims=[0]) * coregion(W=[[0.8, 0.1], [-0.5, 0.6], [0.3, -0.9]], kappa=[0.3, 0.5, 0.2], active_dims=[1])",
+    "matern52(variance=0.7, lengthscales=0.8, active_dims=[0]) * coregion(W=[0.8, -0.5, 0.3], kappa=[0.3, 0.5, 0.2], active_dims=[1]) + coregion(W=[0.4, 0.9, 1.3], kappa=[0.6, 0.1, 0.4], active_dims=[1]) * (matern12(variance=0.6, lengthscales=3.0, active_dims=[0]) + white(variance=0.2)) + linear(variance=0.2, active_dims=[0])",
 ];
 
 /// Places with steps of all sizes, some of them 0, and `near`.
@@ -34,9 +36,17 @@ pub(super) fn places(n: usize, unit: f64, near: f64) -> Vec<f64> {
         .collect()
 }
 
+/// Rows of inputs: times, and labels in disorder where a kernel reads some.
+pub(super) fn inputs(spec: &str, t: &[f64]) -> Mat<f64> {
+    let labels = usize::from(spec.contains("coregion"));
+    let label = |i: usize| ((i * i + i / 4) % 3) as f64;
+    Mat::from_fn(t.len(), 1 + labels, |i, q| if q == 0 { t[i] } else { label(i) })
+}
+
 pub(super) struct Problem {
     pub(super) kernel: Box<dyn Kernel>,
-    pub(super) t: Vec<f64>,
+    /// Times, and labels where a kernel reads some.
+    pub(super) x: Mat<f64>,
     pub(super) y: Mat<f64>,
     pub(super) noise: Vec<f64>,
 }
@@ -47,34 +57,38 @@ impl Problem {
     }
 
     pub(super) fn at(t: Vec<f64>, spec: &str, columns: usize) -> Self {
-        let n = t.len();
+        let (n, x) = (t.len(), inputs(spec, &t));
         let wave =
             |i: usize, p: usize| (1.9 * t[i] + p as f64).sin() + 0.3 * (7.0 * i as f64).cos();
         Self {
-            kernel: parse(spec, Inputs::unnamed(1)).unwrap(),
+            kernel: parse(spec, Inputs::unnamed(x.ncols())).unwrap(),
             y: Mat::from_fn(n, columns, wave),
             noise: (0..n).map(|i| 0.02 + 0.1 * (i % 3) as f64).collect(),
-            t,
+            x,
         }
     }
 
-    pub(super) fn rows(&self) -> Rows<'_> {
-        Rows { t: &self.t, y: self.y.as_ref(), noise: &self.noise, start: None }
+    pub(super) fn t(&self) -> &[f64] {
+        column(self.x.as_ref(), 0)
     }
 
-    pub(super) fn x(&self) -> Mat<f64> {
-        Mat::from_fn(self.t.len(), 1, |i, _| self.t[i])
+    pub(super) fn places(&self) -> Places<'_> {
+        Places::new(self.x.as_ref(), 0)
+    }
+
+    pub(super) fn rows(&self) -> Rows<'_> {
+        Rows { places: self.places(), y: self.y.as_ref(), noise: &self.noise, start: None }
     }
 
     fn factor(&self) -> Cholesky {
-        let mut k = covariances(&*self.kernel, self.x().as_ref(), None);
+        let mut k = covariances(&*self.kernel, self.x.as_ref(), None);
         self.noise.iter().enumerate().for_each(|(i, s)| k[(i, i)] += s);
         Cholesky::new(k.as_ref(), Jitter::Absolute(0.0), "G").unwrap()
     }
 
     /// Value, gradient, α and the diagonal of G⁻¹.
     fn exact(&self) -> (f64, Vec<f64>, Mat<f64>, Vec<f64>) {
-        let (n, p) = (self.t.len(), self.y.ncols());
+        let (n, p) = (self.x.nrows(), self.y.ncols());
         let factor = self.factor();
         let alpha = factor.solve(self.y.as_ref());
         let inverse = factor.solve(Mat::<f64>::identity(n, n).as_ref());
@@ -85,7 +99,7 @@ impl Problem {
             let squares: f64 = (0..p).map(|q| alpha[(i, q)] * alpha[(j, q)]).sum();
             0.5 * (squares - p as f64 * inverse[(i, j)])
         });
-        let (x, mut tape) = (self.x(), Tape::recording());
+        let (x, mut tape) = (&self.x, Tape::recording());
         let mut k = Mat::zeros(n, n);
         self.kernel.evaluate(x.as_ref(), None, k.as_mut(), &mut tape);
         let mut params = vec![0.0; self.kernel.num_params()];
@@ -95,9 +109,8 @@ impl Problem {
     }
 
     /// Means and covariance of f at places.
-    fn predicted(&self, t: &[f64]) -> (Mat<f64>, Mat<f64>) {
-        let places = Mat::from_fn(t.len(), 1, |i, _| t[i]);
-        let k = covariances(&*self.kernel, places.as_ref(), Some(self.x().as_ref()));
+    fn predicted(&self, places: &Mat<f64>) -> (Mat<f64>, Mat<f64>) {
+        let k = covariances(&*self.kernel, places.as_ref(), Some(self.x.as_ref()));
         let factor = self.factor();
         let mean = &k * factor.solve(self.y.as_ref());
         let own = covariances(&*self.kernel, places.as_ref(), None);
@@ -149,7 +162,7 @@ fn a_squared_exponential_has_slopes_of_its_evidence() {
     ] {
         for unit in [1.0, 1e4, 1e-4] {
             let mut problem = Problem::at(places(300, 1.0, 1e-6), spec, 2);
-            problem.t.iter_mut().for_each(|t| *t *= unit);
+            problem.x.col_as_slice_mut(0).iter_mut().for_each(|t| *t *= unit);
             for (path, param) in problem.kernel.params_mut() {
                 if path.ends_with("lengthscales") {
                     let own: Vec<f64> = param.value().iter().map(|v| v * unit).collect();
@@ -203,17 +216,18 @@ fn predictions_are_those_of_exact_inference() {
             -7.0,
             -1.4,
             300.0,
-            problem.t[0],
-            problem.t[129],
-            problem.t[128],
-            problem.t[299],
+            problem.t()[0],
+            problem.t()[129],
+            problem.t()[128],
+            problem.t()[299],
             2.0,
             2.0,
         ];
         t.extend((0..60).map(|i| -2.0 + 0.41 * f64::from((i * 37) % 60)));
-        let (mean, covariance) = problem.predicted(&t);
-        let (found, variances) = known.moments(&t).unwrap();
-        let (again, joint) = known.joint(&t).unwrap();
+        let x = inputs(spec, &t);
+        let (mean, covariance) = problem.predicted(&x);
+        let (found, variances) = known.moments(x.as_ref()).unwrap();
+        let (again, joint) = known.joint(x.as_ref()).unwrap();
         for i in 0..t.len() {
             for p in 0..2 {
                 close(found[(i, p)], mean[(i, p)], 1.0, &format!("mean of {spec} at {}", t[i]));
@@ -250,9 +264,10 @@ fn one_row_and_rows_of_a_block_are_enough() {
         let found = evidence(&*space, problem.rows(), 2, &|| Ok(())).unwrap();
         close(found.value, problem.exact().0, 1.0, &format!("{n} rows"));
         let known = Smoothed::new(space, problem.rows(), &|| Ok(())).unwrap();
-        let t = [-3.0, 0.4, problem.t[n - 1], 9.0];
-        let (mean, covariance) = problem.predicted(&t);
-        let (found, variances) = known.moments(&t).unwrap();
+        let t = [-3.0, 0.4, problem.t()[n - 1], 9.0];
+        let x = inputs(SPECS[2], &t);
+        let (mean, covariance) = problem.predicted(&x);
+        let (found, variances) = known.moments(x.as_ref()).unwrap();
         for i in 0..t.len() {
             close(found[(i, 0)], mean[(i, 0)], 1.0, "mean");
             close(variances[i], covariance[(i, i)], 1.0, "variance");
@@ -271,7 +286,7 @@ fn units_change_nothing() {
         );
         let t = places(200, unit, 1e-6);
         let scaled = parse(&spec, Inputs::unnamed(1)).unwrap().state_space().unwrap();
-        let rows = Rows { t: &t, ..problem.rows() };
+        let rows = Rows { places: Places::of_times(&t), ..problem.rows() };
         let plain = problem.kernel.state_space().unwrap();
         let right = log_evidence(&*plain, problem.rows(), &|| Ok(())).unwrap();
         close(log_evidence(&*scaled, rows, &|| Ok(())).unwrap(), right, 1.0, &spec);
@@ -306,8 +321,8 @@ fn threads_change_no_bit() {
             let space = problem.kernel.state_space().unwrap();
             let known = Smoothed::new(space, problem.rows(), &|| Ok(())).unwrap();
             let t: Vec<f64> = (0..300).map(|i| 0.21 * f64::from(i) - 2.0).collect();
-            let (mean, variance) = known.moments(&t).unwrap();
-            let joint = known.joint(&t[..40]).unwrap().1;
+            let (mean, variance) = known.moments(inputs(SPECS[8], &t).as_ref()).unwrap();
+            let joint = known.joint(inputs(SPECS[8], &t[..40]).as_ref()).unwrap().1;
             let means = (0..300).map(|i| mean[(i, 0)]);
             let joint = (0..40).map(|i| joint[(i, 39)]);
             means.chain(variance.clone()).chain(joint).map(f64::to_bits).collect::<Vec<_>>()

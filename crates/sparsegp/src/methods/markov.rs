@@ -1,9 +1,9 @@
-//! Inference of one input by Kalman filters, for kernels that are Markov processes ([`mod@crate::markov`]).
+//! Inference of one input, beside labels, by Kalman filters, for kernels that are Markov processes ([`mod@crate::markov`]).
 //!
 //! With Gaussian noise the objective is the log evidence, that of [`super::Exact`], at O(N) instead of O(N³); weights and known
 //! variances of noise are as there, too, and targets may be missing. With another likelihood it is the best bound that any
 //! normal q(f) has, that of [`super::Tvgp`] at its best sites ([`sites`]). `gibbs-markov` trains so, and then samples the posterior
-//! ([`crate::samplers::series`]).
+//! ([`crate::samplers::series`]); `cavi-markov` has the bound of the local variables that make a likelihood Gaussian ([`Augmented`]).
 
 mod known;
 
@@ -12,15 +12,20 @@ use super::{Diagnostics, Evaluation, Method, Sampler};
 use crate::bounds::{Augmented, Bound};
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
-use crate::error::{Error, Result};
+#[cfg(doc)]
+use crate::error::Error;
+use crate::error::Result;
 use crate::kernels::{Kernel, StateSpace, of_latent, place_of};
-use crate::linalg::{Mat, column};
-use crate::markov::{self, MOST_STATES, Past, Start};
+use crate::linalg::Mat;
+use crate::markov::{self, MOST_STATES, Past, Places, Start};
 use crate::model::{Model, Posterior, RowNoise, weighty};
 use known::Known;
 use std::sync::Arc;
 
-/// Inference of one input.
+/// The part of a gain that ends coordinate ascent: slopes at its end then have five digits where a step leaves nine tenths of the way.
+const COORDINATES: f64 = 1e-4;
+
+/// Inference of one input beside labels.
 #[derive(Clone, Copy)]
 pub struct Markov {
     /// Its name.
@@ -42,6 +47,8 @@ struct Series {
     /// Positions of the rows as they came.
     order: Vec<usize>,
     rows: InMemory,
+    /// The input that is the time.
+    time: usize,
     /// The mean function at the rows, N×L.
     mean: Mat<f64>,
     /// The processes of the kernels.
@@ -62,6 +69,12 @@ struct Factors {
     start: Option<Start>,
 }
 
+/// Returns how the sites of a bound are searched for. With local variables a step is one of coordinate ascent.
+fn search(bound: &dyn Bound) -> Search {
+    let part = if bound.augments() { COORDINATES } else { 1.0 };
+    Search { part, ..Search::default() }
+}
+
 /// Returns the process of a kernel.
 ///
 /// # Errors
@@ -76,29 +89,19 @@ fn space(kernel: &dyn Kernel) -> Result<Box<dyn StateSpace>> {
 
 impl Series {
     fn new(model: &Model, rows: &InMemory, past: Option<&Past>) -> Result<Self> {
-        let inputs = rows.x.ncols();
-        if inputs != 1 {
-            return Err(Error::Invalid(format!(
-                "method `{}` is for one input, and there are {inputs}: use {}",
-                model.method.name(),
-                match model.method.sampler() {
-                    None => "`exact` for small tables, or a sparse method such as titsias2025",
-                    Some(_) => "`gibbs` for small tables, or `gibbs-sparse`",
-                }
-            )));
-        }
+        let time = model.time(rows.x.ncols())?;
         let spaces: Vec<Box<dyn StateSpace>> =
             model.kernels.iter().map(|kernel| space(&**kernel)).collect::<Result<_>>()?;
-        let order = markov::order(column(rows.x.as_ref(), 0));
+        let order = markov::order(Places::new(rows.x.as_ref(), time).t());
         let rows = rows.picked(&order);
         let mut mean = Mat::zeros(order.len(), model.latents(rows.y.ncols()));
         model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
         let starts = past.map_or_else(Vec::new, |past| past.starts.clone());
         if let Some(past) = past {
             past.check(&spaces, mean.ncols())?;
-            past.starts[0].check(column(rows.x.as_ref(), 0))?;
+            past.starts[0].check(rows.x.as_ref(), time)?;
         }
-        Ok(Self { order, rows, mean, spaces, starts })
+        Ok(Self { order, rows, time, mean, spaces, starts })
     }
 
     /// Returns the state before the first row, of one column.
@@ -109,8 +112,8 @@ impl Series {
         }
     }
 
-    fn places(&self) -> &[f64] {
-        column(self.rows.x.as_ref(), 0)
+    fn places(&self) -> Places<'_> {
+        Places::new(self.rows.x.as_ref(), self.time)
     }
 
     /// Returns the process of a latent function.
@@ -132,7 +135,7 @@ impl Series {
     /// Returns factors as rows of their columns.
     fn seen<'a>(&'a self, own: &'a Factors) -> markov::Rows<'a> {
         let start = own.start.as_ref();
-        markov::Rows { t: self.places(), y: own.y.as_ref(), noise: &own.noise, start }
+        markov::Rows { places: self.places(), y: own.y.as_ref(), noise: &own.noise, start }
     }
 
     /// Returns the factors of Gaussian noise: of all columns at once where they share a kernel and
@@ -171,7 +174,7 @@ impl Series {
         for (l, start) in starts.iter().enumerate() {
             let none = Mat::zeros(n, 1);
             let own = markov::Rows {
-                t: self.places(),
+                places: self.places(),
                 y: none.as_ref(),
                 noise: &missing,
                 start: Some(start),
@@ -239,7 +242,7 @@ impl Series {
         gradient: &mut [f64],
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<f64> {
-        let found = sites::best(self, model, bound, &Search::default(), go_on)?;
+        let found = sites::best(self, model, bound, &search(bound), go_on)?;
         let parts = model.parts_of(gradient);
         model.mean.vjp(self.rows.x.as_ref(), found.a.as_ref(), parts.mean);
         for own in self.sited(found.factors) {
@@ -268,7 +271,7 @@ impl Prior for Series {
     fn marginals(&self, latent: usize, own: &sites::Factors) -> Result<markov::Marginals> {
         let start = self.start(latent);
         let rows = markov::Rows {
-            t: self.places(),
+            places: self.places(),
             y: own.y.as_ref(),
             noise: &own.noise,
             start: start.as_ref(),
@@ -299,7 +302,7 @@ impl Method for Markov {
     }
 
     fn augments(&self) -> bool {
-        self.sampler.is_some()
+        self.bound.augments() || self.sampler.is_some()
     }
 
     fn takes_kernels(&self) -> bool {
@@ -374,5 +377,7 @@ impl Method for Markov {
     }
 }
 
+#[cfg(test)]
+mod labels_tests;
 #[cfg(test)]
 mod tests;

@@ -88,8 +88,8 @@ pub const REGISTRY: &[Entry] = &[
     Entry {
         name: "markov",
         aliases: &["state-space", "kalman"],
-        about: "inference of one input by Kalman filters: series of any length, kernels that are Markov processes; exact for Gaussian \
-                noise, else by sites of all rows",
+        about: "inference of one input, beside labels that coregion reads, by Kalman filters: series of any length, kernels that are \
+                Markov processes; exact for Gaussian noise, else by sites of all rows",
         cost: "O(NS³) for S states, memory O(N)",
         source: "Hartikainen & Särkkä 2010; Chang, Wilkinson, Khan & Solin 2020",
         method: &Markov { name: "markov", bound: &bounds::Hensman, sampler: None },
@@ -274,6 +274,14 @@ pub const REGISTRY: &[Entry] = &[
         method: &Tvgp { name: "cavi-full", bound: &uncollapsed::Augmented, sampler: None },
     },
     Entry {
+        name: "cavi-markov",
+        aliases: &["augmented-markov"],
+        about: "as cavi with sites of all rows of a series of any length: one input beside labels, kernels that are Markov processes",
+        cost: "O(NS³) for S states, memory O(N)",
+        source: "Galy-Fajou, Wenzel & Opper 2020, Alg. 1; Chang, Wilkinson, Khan & Solin 2020",
+        method: &Markov { name: "cavi-markov", bound: &uncollapsed::Augmented, sampler: None },
+    },
+    Entry {
         name: "gibbs",
         aliases: &["gibbs-full"],
         about: "hyperparameters as by cavi-full, then draws from the exact posterior",
@@ -288,8 +296,8 @@ pub const REGISTRY: &[Entry] = &[
     Entry {
         name: "gibbs-markov",
         aliases: &["gibbs-series"],
-        about: "hyperparameters as by markov, then draws from the exact posterior of a series of any length: one input, kernels that \
-                are Markov processes",
+        about: "hyperparameters as by markov, then draws from the exact posterior of a series of any length: one input beside labels, \
+                kernels that are Markov processes",
         cost: "O(NS³) a sweep for S states, memory O(NS) a draw",
         source: "Carter & Kohn 1994; Frühwirth-Schnatter 1994; Durbin & Koopman 2002",
         method: &Markov {

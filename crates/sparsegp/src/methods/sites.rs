@@ -109,6 +109,8 @@ pub(super) struct Search {
     pub(super) least: Vec<f64>,
     /// What a step may promise at the end, in nats, beside what is a matter of rounding.
     pub(super) ended: f64,
+    /// The part of both that counts, where steps come nearer to the end by a part of what is left each, and promise less than that.
+    pub(super) part: f64,
     /// Most steps; log-concave likelihoods need some ten.
     pub(super) steps: usize,
     /// By how much a step may lower the bound, in nats, where the bound is an average over draws.
@@ -121,6 +123,7 @@ impl Default for Search {
             start: None,
             least: vec![0.0, f64::NEG_INFINITY],
             ended: 1e-10,
+            part: 1.0,
             steps: 200,
             slack: 0.0,
         }
@@ -180,7 +183,7 @@ pub(super) fn best(
             _ => {}
         }
     }
-    let ended = search.ended + ENDED * before.nrows() as f64;
+    let ended = search.part * (search.ended + ENDED * before.nrows() as f64);
     for least in &search.least {
         let ends = Ends { prior: &before, least: *least, ended, search };
         place.climb(&mut sites, &mut look, ends, go_on)?;

@@ -10,6 +10,7 @@ mod method;
 mod posterior;
 pub mod precision;
 mod row_noise;
+mod series;
 
 pub use builder::Builder;
 pub(crate) use hyperparameters::start_hyperparameters;

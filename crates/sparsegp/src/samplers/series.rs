@@ -12,8 +12,8 @@ use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, StateSpace, of_latent};
 use crate::likelihoods::augmented::Site;
-use crate::linalg::{Mat, column};
-use crate::markov;
+use crate::linalg::Mat;
+use crate::markov::{self, Sorted};
 use crate::model::Model;
 use crate::rng;
 use serde::{Deserialize, Serialize};
@@ -24,14 +24,13 @@ const WEAKEST: f64 = 1e-12;
 /// Most numbers of all draws, before some are left out of what predicts: 4 GiB.
 const MOST_NUMBERS: usize = 1 << 29;
 
-/// A model of one input with its rows.
+/// A model of one input beside labels, with its rows.
 #[derive(Debug)]
 pub struct Series<'a> {
     model: &'a Model,
     rows: &'a InMemory,
-    /// Positions of the rows as they came, in the order of their places, and these.
-    order: Vec<usize>,
-    t: Vec<f64>,
+    /// Their inputs in the order of their times.
+    sorted: Sorted,
     /// Of every kernel, with the variances of its function at these places.
     spaces: Vec<(Box<dyn StateSpace>, Vec<f64>)>,
     /// The mean function, N×L.
@@ -47,24 +46,17 @@ impl<'a> Series<'a> {
         if rows.weights.iter().any(|w| *w != 1.0) {
             return Err(Error::Invalid(WEIGHTS.into()));
         }
-        if rows.x.ncols() != 1 {
-            return Err(Error::Invalid(format!(
-                "a series has one input, and there are {}: `gibbs` samples functions of several",
-                rows.x.ncols()
-            )));
-        }
-        let order = markov::order(column(rows.x.as_ref(), 0));
-        let t: Vec<f64> = order.iter().map(|i| rows.x[(*i, 0)]).collect();
-        let places = Mat::from_fn(t.len(), 1, |i, _| t[i]);
+        let sorted = Sorted::new(rows.x.as_ref(), model.time(rows.x.ncols())?);
+        let places = sorted.places();
         let space = |kernel: &dyn Kernel| {
-            let mut prior = vec![0.0; t.len()];
-            kernel.diag(places.as_ref(), &mut prior);
+            let mut prior = vec![0.0; places.len()];
+            kernel.diag(places.inputs(), &mut prior);
             Ok((kernel.state_space()?, prior))
         };
         let spaces = model.kernels.iter().map(|kernel| space(&**kernel)).collect::<Result<_>>()?;
-        let mut mu = Mat::zeros(t.len(), model.latents(rows.y.ncols()));
+        let mut mu = Mat::zeros(places.len(), model.latents(rows.y.ncols()));
         model.mean.evaluate(rows.x.as_ref(), mu.as_mut());
-        Ok(Self { model, rows, order, t, spaces, mu })
+        Ok(Self { model, rows, sorted, spaces, mu })
     }
 
     fn states(&self) -> usize {
@@ -163,9 +155,10 @@ impl Chain {
 
     fn draw_latent(&mut self, series: &Series<'_>, l: usize) -> Result<()> {
         let (space, prior) = of_latent(&series.spaces, l);
-        let (n, size) = (series.t.len(), space.size());
+        let (places, size) = (series.sorted.places(), space.size());
+        let n = places.len();
         let (mut y, mut noise) = (vec![0.0; n], vec![f64::INFINITY; n]);
-        for (k, i) in series.order.iter().enumerate() {
+        for (k, i) in series.sorted.order.iter().enumerate() {
             let site = self.sites[l][*i];
             // what is known before any row is learnt from none
             if site.precision > 0.0 && prior[k] > 0.0 {
@@ -174,11 +167,11 @@ impl Chain {
                 noise[k] = 1.0 / precision;
             }
         }
-        let states = markov::draw(&**space, (&series.t, &y, &noise), &mut self.rng)?;
+        let states = markov::draw(&**space, (places, &y, &noise), &mut self.rng)?;
         let mut h = vec![0.0; size];
-        for (k, i) in series.order.iter().enumerate() {
+        for (k, i) in series.sorted.order.iter().enumerate() {
             let own = &states[k * size..][..size];
-            space.output(series.t[k], &mut h);
+            space.output(places.row(k), &mut h);
             let f: f64 = h.iter().zip(own).map(|(h, s)| h * s).sum();
             self.f[(*i, l)] = series.mu[(*i, l)] + f;
             self.states.col_as_slice_mut(l)[i * size..][..size].copy_from_slice(own);

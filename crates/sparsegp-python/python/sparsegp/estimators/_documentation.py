@@ -21,7 +21,8 @@ _PARAMETERS = """
         ``"spherical"``, ``"titsias2025"``, ``"fitc"``, ``"pep(alpha=0.5)"``, ``"svgp"``, ``"svgp2025"``,
         ``"svgp-spherical"``, ``"tsvgp"``, ``"lsvgp"``, ``"rsvgp"``, ``"tvgp"``, ``"deep(layers=3)"`` (options:
         ``layers``, ``width``, ``kind``, ``samples``, ``functions``, ``skip``, ``kernels``); for likelihoods with local
-        variables also ``"cavi"``, ``"cavi-full"``, ``"svi"``, ``"gibbs"``, ``"gibbs-sparse"``, of one input ``"gibbs-markov"``; draws from the posterior under any
+        variables also ``"cavi"``, ``"cavi-full"``, ``"svi"``, ``"gibbs"``, ``"gibbs-sparse"``, of a series
+        ``"cavi-markov"`` and ``"gibbs-markov"``; draws from the posterior under any
         likelihood by ``"nuts"``, ``"nuts-sparse"`` (with inducing points), ``"hmc"``, ``"ess"``, ``"metropolis"``, with local variables beside f
         ``"nuts-augmented"``, ``"hmc-augmented"``; ``"gpf"`` draws from the Gaussian of
         a particle flow. ``"auto"`` is

@@ -6,8 +6,8 @@ use crate::data::InMemory;
 use crate::engine::Cpu;
 use crate::error::{Error, Result};
 use crate::fit::{Dataset, Fitted, sample_rows};
-use crate::linalg::{Mat, column};
-use crate::markov::order;
+use crate::linalg::Mat;
+use crate::markov::{Places, order};
 use crate::model::{Model, Posterior, weighty};
 
 /// Puts one matrix under the other.
@@ -90,12 +90,13 @@ fn together(model: &Model, old: &InMemory, new: &InMemory, forget: f64) -> InMem
     }
 }
 
-/// Returns rows in the order of their only input.
-fn sorted(rows: InMemory) -> InMemory {
-    match column(rows.x.as_ref(), 0) {
+/// Returns rows in the order of their times.
+fn sorted(model: &Model, rows: InMemory) -> Result<InMemory> {
+    let time = model.time(rows.x.ncols())?;
+    Ok(match Places::new(rows.x.as_ref(), time).t() {
         t if t.is_sorted() => rows,
         t => rows.picked(&order(t)),
-    }
+    })
 }
 
 /// Returns the model given old and new rows, and how many of the first ones have left.
@@ -107,16 +108,16 @@ fn conditioned(
     let (model, before, engine) = (&fitted.model, &fitted.posterior, Cpu::default());
     let keep = kept(fitted, options)?;
     // rows that leave are the first
-    let new = if keep.is_some() { sorted(new) } else { new };
+    let new = if keep.is_some() { sorted(model, new)? } else { new };
     let all = together(model, old, &new, options.forget);
     // weights that change are not rows behind others
     let found = if options.forget < 1.0 { None } else { before.extended(model, &all)? };
     let found = match (found, before.past(), keep) {
         (Some(found), ..) => found,
         (_, Some(past), _) => {
-            model.method.conditioned_after(model, &engine, sorted(all), past.clone())?
+            model.method.conditioned_after(model, &engine, sorted(model, all)?, past.clone())?
         }
-        (_, _, Some(_)) => model.method.conditioned(model, &engine, sorted(all))?,
+        (_, _, Some(_)) => model.method.conditioned(model, &engine, sorted(model, all)?)?,
         _ => model.method.conditioned(model, &engine, all)?,
     };
     let objective = |of: &Posterior| of.kept_objective().unwrap_or(f64::NAN);

@@ -437,12 +437,12 @@ impl<C: Correlation> Kernel for Radial<C> {
         if C::STATES.is_none() && !C::IS_SQUARED_EXPONENTIAL {
             return Err(state_space::none(self.name()));
         }
-        state_space::one_input(self.name(), &self.dims)?;
+        let input = state_space::one_input(self.name(), &self.dims)?;
         let (variance, lengthscale) = (self.variance.scalar(), self.lengthscales.value()[0]);
         let Some((size, rate)) = C::STATES else {
-            return Ok(Box::new(SquaredExponential { variance, lengthscale }));
+            return Ok(Box::new(SquaredExponential { input, variance, lengthscale }));
         };
-        Ok(Box::new(Matern { size, rate, variance, lengthscale }))
+        Ok(Box::new(Matern { input, size, rate, variance, lengthscale }))
     }
 
     fn form(&self) -> Option<Form<'_>> {

@@ -1,6 +1,7 @@
 //! Sums and products.
 
 use super::StateSpace;
+use crate::linalg::RowRef;
 use std::ops::Range;
 
 /// The parts of a kernel, with the places of their parameters among its own.
@@ -92,12 +93,16 @@ impl StateSpace for Sum {
         self.parts.iter().any(|(part, _)| part.output_moves())
     }
 
-    fn output(&self, t: f64, out: &mut [f64]) {
-        self.each(|part, _, at| part.output(t, &mut out[at..][..part.size()]));
+    fn times(&self, all: &mut Vec<usize>) {
+        self.parts.iter().for_each(|(part, _)| part.times(all));
     }
 
-    fn terms(&self, t: f64, (first, n): (usize, usize), all: &mut Vec<Vec<f64>>) {
-        self.each(|part, _, at| part.terms(t, (first + at, n), all));
+    fn output(&self, x: RowRef<'_, f64>, out: &mut [f64]) {
+        self.each(|part, _, at| part.output(x, &mut out[at..][..part.size()]));
+    }
+
+    fn terms(&self, x: RowRef<'_, f64>, (first, n): (usize, usize), all: &mut Vec<Vec<f64>>) {
+        self.each(|part, _, at| part.terms(x, (first + at, n), all));
     }
 
     fn pull_stationary(&self, bar: &[f64], params: &mut [f64]) {
@@ -213,11 +218,16 @@ impl StateSpace for Product {
         self.first.0.output_moves() || self.second.0.output_moves()
     }
 
-    fn output(&self, t: f64, out: &mut [f64]) {
+    fn times(&self, all: &mut Vec<usize>) {
+        self.first.0.times(all);
+        self.second.0.times(all);
+    }
+
+    fn output(&self, x: RowRef<'_, f64>, out: &mut [f64]) {
         let [n, m] = self.sizes();
         let (mut a, mut b) = (vec![0.0; n], vec![0.0; m]);
-        self.first.0.output(t, &mut a);
-        self.second.0.output(t, &mut b);
+        self.first.0.output(x, &mut a);
+        self.second.0.output(x, &mut b);
         (0..n * m).for_each(|i| out[i] = a[i / m] * b[i % m]);
     }
 

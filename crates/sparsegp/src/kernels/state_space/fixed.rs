@@ -1,14 +1,15 @@
 //! States that do not move, and those that forget everything.
 
 use super::StateSpace;
+use crate::linalg::RowRef;
 
 /// One number that is the same everywhere: an offset, or the slope of a line through the origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Fixed {
     /// Its variance, the kernel's one parameter.
     pub variance: f64,
-    /// Whether f is the number times t.
-    pub slope: bool,
+    /// The input t of which f is the number times t; none for an offset.
+    pub slope: Option<usize>,
 }
 
 impl StateSpace for Fixed {
@@ -29,11 +30,15 @@ impl StateSpace for Fixed {
     }
 
     fn output_moves(&self) -> bool {
-        self.slope
+        self.slope.is_some()
     }
 
-    fn output(&self, t: f64, out: &mut [f64]) {
-        out[0] = if self.slope { t } else { 1.0 };
+    fn times(&self, all: &mut Vec<usize>) {
+        all.extend(self.slope);
+    }
+
+    fn output(&self, x: RowRef<'_, f64>, out: &mut [f64]) {
+        out[0] = self.slope.map_or(1.0, |input| x[input]);
     }
 
     fn pull_stationary(&self, bar: &[f64], params: &mut [f64]) {
@@ -67,7 +72,9 @@ impl StateSpace for White {
         out[0] = self.variance;
     }
 
-    fn output(&self, _: f64, out: &mut [f64]) {
+    fn times(&self, _: &mut Vec<usize>) {}
+
+    fn output(&self, _: RowRef<'_, f64>, out: &mut [f64]) {
         out[0] = 1.0;
     }
 

@@ -4,6 +4,7 @@
 //! uN + u²N²/2), where N is the companion matrix plus I, and P does not depend on ℓ.
 
 use super::StateSpace;
+use crate::linalg::RowRef;
 
 /// Numbers of the largest state.
 const MOST: usize = 3;
@@ -11,6 +12,8 @@ const MOST: usize = 3;
 /// A Matérn kernel of order n − 1/2, its parameters being σ² and ℓ.
 #[derive(Clone, Copy, Debug)]
 pub struct Matern {
+    /// The input that is the time.
+    pub input: usize,
     /// n, from 1 to 3.
     pub size: usize,
     /// λℓ.
@@ -141,7 +144,11 @@ impl StateSpace for Matern {
         out.iter_mut().zip(all.as_flattened()).for_each(|(o, m)| *o = q * m);
     }
 
-    fn output(&self, _: f64, out: &mut [f64]) {
+    fn times(&self, all: &mut Vec<usize>) {
+        all.push(self.input);
+    }
+
+    fn output(&self, _: RowRef<'_, f64>, out: &mut [f64]) {
         out.fill(0.0);
         out[0] = 1.0;
     }

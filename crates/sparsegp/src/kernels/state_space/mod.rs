@@ -1,10 +1,11 @@
-//! Kernels of one input as covariances of linear functions of a Markov process (Hartikainen & Särkkä 2010; Särkkä & Solin 2019, ch. 12).
+//! Kernels of one input, the time t, as covariances of linear functions of a Markov process (Hartikainen & Särkkä 2010; Särkkä & Solin
+//! 2019, ch. 12).
 //!
-//! f(t) = H(t)ᵀs(t), where s is a Gaussian process of n numbers, the *state*, with the covariance P at every place and, for a
+//! f(x) = H(x)ᵀs(t) for rows x of inputs, of which t is one and others may be labels ([`super::coregion`]), where s is a Gaussian process of n numbers, the *state*, with the covariance P at every place and, for a
 //! step Δ ≥ 0,
 //!
 //! ```text
-//! s(t + Δ) = A(Δ) s(t) + N(0, Q(Δ)),      Q(Δ) = P − A P Aᵀ,      k(t, t + Δ) = H(t)ᵀ P A(Δ)ᵀ H(t + Δ)
+//! s(t + Δ) = A(Δ) s(t) + N(0, Q(Δ)),      Q(Δ) = P − A P Aᵀ,      k(x, x′) = H(x)ᵀ P A(Δ)ᵀ H(x′) with t′ = t + Δ
 //! ```
 //!
 //! Sums put states side by side; products take the Kronecker product of everything but Q, which is Q₁⊗P₂ + A₁P₁A₁ᵀ⊗Q₂.
@@ -12,18 +13,21 @@
 
 mod composite;
 mod fixed;
+mod labelled;
 mod matern;
 mod squared_exponential;
 mod waves;
 
 pub(super) use composite::{product, sum};
 pub(super) use fixed::{Fixed, White};
+pub(super) use labelled::Labelled;
 pub(super) use matern::Matern;
 pub(super) use squared_exponential::SquaredExponential;
 pub use waves::MOST_HARMONICS;
 pub(super) use waves::{Waves, periodic};
 
 use crate::error::{Error, Result};
+use crate::linalg::RowRef;
 
 /// A kernel as a Markov process, at the values that its hyperparameters had when it was made.
 ///
@@ -46,18 +50,21 @@ pub trait StateSpace: Send + Sync + std::fmt::Debug {
     /// Writes Q(Δ), n×n, which is positive semi-definite to the last digits: not as the difference P − APAᵀ where that has few.
     fn noise(&self, step: f64, out: &mut [f64]);
 
-    /// Returns whether H depends on t.
+    /// Adds the inputs that it takes for the time: none where states do not move.
+    fn times(&self, all: &mut Vec<usize>);
+
+    /// Returns whether H depends on the row.
     fn output_moves(&self) -> bool {
         false
     }
 
-    /// Writes H(t), n numbers.
-    fn output(&self, t: f64, out: &mut [f64]);
+    /// Writes H(x), n numbers, for a row of all inputs.
+    fn output(&self, x: RowRef<'_, f64>, out: &mut [f64]);
 
-    /// Adds to `all` the H(t) of each summand, in the order of [`super::Kernel::terms`], from the state `at` of `n` on.
-    fn terms(&self, t: f64, (at, n): (usize, usize), all: &mut Vec<Vec<f64>>) {
+    /// Adds to `all` the H(x) of each summand, in the order of [`super::Kernel::terms`], from the state `at` of `n` on.
+    fn terms(&self, x: RowRef<'_, f64>, (at, n): (usize, usize), all: &mut Vec<Vec<f64>>) {
         let mut own = vec![0.0; n];
-        self.output(t, &mut own[at..][..self.size()]);
+        self.output(x, &mut own[at..][..self.size()]);
         all.push(own);
     }
 
@@ -83,19 +90,21 @@ pub trait StateSpace: Send + Sync + std::fmt::Debug {
 pub(super) fn none(kernel: &str) -> Error {
     Error::Invalid(format!(
         "the kernel `{kernel}` has no state-space form; a series takes matern12, matern32, matern52, exponential, rbf, cosine, periodic, \
-         constant, linear and white of one input, their sums and products: use one of these, or a sparse method such as titsias2025"
+         constant, linear and white of one input, coregion of labels, their sums and products: use one of these, or a sparse method such as \
+         titsias2025"
     ))
 }
 
-/// Refuses a kernel that reads several inputs.
+/// Returns the input that a kernel reads as the time.
 ///
 /// # Errors
-/// [`Error::Invalid`].
-pub(super) fn one_input(kernel: &str, dims: &[usize]) -> Result<()> {
+/// [`Error::Invalid`] for a kernel of several inputs.
+pub(super) fn one_input(kernel: &str, dims: &[usize]) -> Result<usize> {
     match dims {
-        [_] => Ok(()),
+        [one] => Ok(*one),
         _ => Err(Error::Invalid(format!(
-            "the kernel `{kernel}` reads {} inputs, and a state-space form is of one; use a sparse method such as titsias2025",
+            "the kernel `{kernel}` reads {} inputs, and a state-space form is of one: say which by `active_dims`, or use a sparse method such as \
+             titsias2025",
             dims.len()
         ))),
     }

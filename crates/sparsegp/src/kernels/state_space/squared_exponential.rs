@@ -15,6 +15,7 @@
 //! ```
 
 use super::StateSpace;
+use crate::linalg::RowRef;
 
 /// pⱼ, each one of a conjugated pair: real and imaginary parts.
 const POLES: [[f64; 2]; 4] = [
@@ -38,6 +39,8 @@ const ERROR: f64 = 7e-7;
 /// The kernel, its parameters being σ² and ℓ.
 #[derive(Clone, Copy, Debug)]
 pub struct SquaredExponential {
+    /// The input that is the time.
+    pub input: usize,
     /// σ².
     pub variance: f64,
     /// ℓ.
@@ -146,7 +149,11 @@ impl StateSpace for SquaredExponential {
         out.iter_mut().for_each(|q| *q *= self.variance);
     }
 
-    fn output(&self, _: f64, out: &mut [f64]) {
+    fn times(&self, all: &mut Vec<usize>) {
+        all.push(self.input);
+    }
+
+    fn output(&self, _: RowRef<'_, f64>, out: &mut [f64]) {
         for (j, [re, im]) in RESIDUES.into_iter().enumerate() {
             (out[2 * j], out[2 * j + 1]) = (2.0 * re, -2.0 * im);
         }

@@ -2,7 +2,7 @@
 
 use super::super::{Inputs, Kernel, Tape, covariances, parse};
 use super::StateSpace;
-use crate::linalg::Mat;
+use crate::linalg::{Mat, RowRef};
 
 /// Kernels with parameters that are not 1.
 const SPECS: &[&str] = &[
@@ -22,6 +22,8 @@ const SPECS: &[&str] = &[
     "matern12(variance=1.3, lengthscales=1.9) * matern32(variance=0.7, lengthscales=2.2) * linear(variance=0.5)",
     "rbf(variance=1.8, lengthscales=0.7)",
     "rbf(variance=0.6, lengthscales=1.9) * cosine(variance=1.3, lengthscales=0.9) + matern32(variance=0.5, lengthscales=0.4)",
+    "matern32(variance=0.9, lengthscales=1.3, active_dims=[0]) * coregion(W=[[0.8, 0.1], [-0.5, 0.6], [0.3, -0.9]], kappa=[0.3, 0.5, 0.2], active_dims=[1])",
+    "matern52(variance=0.7, lengthscales=0.8, active_dims=[0]) * coregion(W=[0.8, -0.5, 0.3], kappa=[0.3, 0.5, 0.2], active_dims=[1]) + coregion(W=[0.4, 0.9, 1.3], kappa=[0.6, 0.1, 0.4], active_dims=[1]) * (matern12(variance=0.6, lengthscales=3.0, active_dims=[0]) + white(variance=0.2)) + linear(variance=0.2, active_dims=[0])",
 ];
 
 /// How far a covariance may be from its kernel's: rounding, and what an approximation leaves.
@@ -29,8 +31,13 @@ fn tolerance(space: &dyn StateSpace) -> f64 {
     1e-10 + space.error()
 }
 
+/// The time, and labels where a kernel reads some.
+fn inputs(spec: &str) -> usize {
+    1 + usize::from(spec.contains("coregion"))
+}
+
 fn kernel(spec: &str) -> Box<dyn Kernel> {
-    parse(spec, Inputs::unnamed(1)).unwrap()
+    parse(spec, Inputs::unnamed(inputs(spec))).unwrap()
 }
 
 fn times(a: &[f64], b: &[f64], n: usize) -> Vec<f64> {
@@ -47,14 +54,14 @@ fn matrix(space: &dyn StateSpace, write: impl Fn(&mut [f64])) -> Vec<f64> {
     out
 }
 
-/// H(t)ᵀPA(Δ)ᵀH(t + Δ).
+/// H(x)ᵀPA(Δ)ᵀH(x′) of the label 1 at t, and of 2 at t + Δ.
 fn covariance(space: &dyn StateSpace, t: f64, step: f64) -> f64 {
     let n = space.size();
     let p = matrix(space, |out| space.stationary(out));
     let a = matrix(space, |out| space.transition(step, out));
     let (mut from, mut to) = (vec![0.0; n], vec![0.0; n]);
-    space.output(t, &mut from);
-    space.output(t + step, &mut to);
+    space.output(RowRef::from_slice(&[t, 1.0]), &mut from);
+    space.output(RowRef::from_slice(&[t + step, 2.0]), &mut to);
     let pa = times(&p, &transposed(&a, n), n);
     (0..n)
         .flat_map(|i| (0..n).map(move |j| (i, j)))
@@ -68,7 +75,8 @@ fn processes_have_the_covariances_of_their_kernels() {
         let (kernel, t) = (kernel(spec), 0.7);
         let space = kernel.state_space().unwrap();
         for step in [1e-7, 0.01, 0.3, 0.9, 2.2, 17.0] {
-            let (x, z) = (Mat::from_fn(1, 1, |_, _| t), Mat::from_fn(1, 1, |_, _| t + step));
+            let row = |of: [f64; 2]| Mat::from_fn(1, inputs(spec), |_, q| of[q]);
+            let (x, z) = (row([t, 1.0]), row([t + step, 2.0]));
             let right = covariances(&*kernel, x.as_ref(), Some(z.as_ref()))[(0, 0)];
             let found = covariance(&*space, t, step);
             assert!(
@@ -77,12 +85,12 @@ fn processes_have_the_covariances_of_their_kernels() {
             );
         }
         let mut own = [0.0];
-        let x = Mat::from_fn(1, 1, |_, _| t);
+        let x = Mat::from_fn(1, inputs(spec), |_, q| [t, 1.0][q]);
         kernel.diag(x.as_ref(), &mut own);
         let n = space.size();
         let p = matrix(&*space, |out| space.stationary(out));
         let mut h = vec![0.0; n];
-        space.output(t, &mut h);
+        space.output(RowRef::from_slice(&[t, 1.0]), &mut h);
         let found: f64 = (0..n * n).map(|at| h[at / n] * p[at] * h[at % n]).sum();
         assert!((found - own[0]).abs() < 1e-10 * own[0], "{spec}: {found}, {}", own[0]);
     }

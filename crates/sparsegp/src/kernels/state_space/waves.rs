@@ -4,7 +4,7 @@ use super::super::Tape;
 use super::super::radial::Stationary;
 use super::StateSpace;
 use crate::error::{Error, Result};
-use crate::linalg::Mat;
+use crate::linalg::{Mat, RowRef};
 use std::f64::consts::{PI, TAU};
 use std::sync::LazyLock;
 
@@ -26,6 +26,8 @@ static COSINES: LazyLock<Vec<f64>> =
 /// cⱼ and ω, with the slopes of cⱼ in parameters.
 #[derive(Clone, Debug)]
 pub struct Waves {
+    /// The input that is the time.
+    input: usize,
     /// j and cⱼ.
     terms: Vec<(usize, f64)>,
     /// Parameters that the cⱼ depend on, with the slopes of each cⱼ.
@@ -37,9 +39,10 @@ pub struct Waves {
 }
 
 impl Waves {
-    /// Creates one wave of variance and wavelength, parameters 0 and 1.
-    pub fn one(variance: f64, wavelength: f64) -> Self {
+    /// Creates one wave along an input, of variance and wavelength, parameters 0 and 1.
+    pub fn one(input: usize, variance: f64, wavelength: f64) -> Self {
         Self {
+            input,
             terms: vec![(1, variance)],
             slopes: vec![(0, vec![1.0])],
             frequency: TAU / wavelength,
@@ -71,11 +74,11 @@ fn harmonics(values: &[f64]) -> Vec<f64> {
     (0..values.len() / 4).map(of).collect()
 }
 
-/// Returns the waves of σ²κ(sin²(πτ/p)/ℓ²). Parameters are those of the base, then the period.
+/// Returns the waves of σ²κ(sin²(πτ/p)/ℓ²) along an input. Parameters are those of the base, then the period.
 ///
 /// # Errors
 /// [`Error::NonFinite`], which is recoverable, where more than [`MOST_HARMONICS`] would be needed.
-pub fn periodic(base: &dyn Stationary, period: f64) -> Result<Waves> {
+pub fn periodic(input: usize, base: &dyn Stationary, period: f64) -> Result<Waves> {
     let lengthscale = base.lengthscale(0);
     let sines = |m: usize| (PI * m as f64 / PLACES as f64).sin() / lengthscale;
     let squares = Mat::from_fn(PLACES, 1, |m, _| sines(m).powi(2));
@@ -115,6 +118,7 @@ pub fn periodic(base: &dyn Stationary, period: f64) -> Result<Waves> {
     let slopes =
         by_param.iter().enumerate().map(|(param, own)| (param, harmonics(own)[..kept].to_vec()));
     Ok(Waves {
+        input,
         terms: all[..kept].iter().map(|c| c.max(0.0)).enumerate().collect(),
         slopes: slopes.collect(),
         frequency: TAU / period,
@@ -161,7 +165,11 @@ impl StateSpace for Waves {
         out.fill(0.0);
     }
 
-    fn output(&self, _: f64, out: &mut [f64]) {
+    fn times(&self, all: &mut Vec<usize>) {
+        all.push(self.input);
+    }
+
+    fn output(&self, _: RowRef<'_, f64>, out: &mut [f64]) {
         out.fill(0.0);
         self.places().for_each(|(at, _, _)| out[at] = 1.0);
     }

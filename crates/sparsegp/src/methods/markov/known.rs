@@ -1,14 +1,13 @@
 //! Predictions from the rows of a series, all of them or the last ones after others that have left.
 
-use super::{Factors, Markov, Series, sites, space};
+use super::{Factors, Markov, Series, search, sites, space};
 use crate::data::InMemory;
 #[cfg(doc)]
 use crate::error::Error;
 use crate::error::Result;
 use crate::kernels::of_latent;
-use crate::linalg::{Mat, MatRef, column};
-use crate::markov::{self, Past, Smoothed};
-use crate::methods::sites::Search;
+use crate::linalg::{Mat, MatRef};
+use crate::markov::{self, Past, Places, Smoothed};
 use crate::model::{Conditional, Left, Model, Moments, RowNoise};
 use std::sync::Arc;
 
@@ -47,7 +46,8 @@ impl Known {
             }
             None => {
                 let before = series.centre()?;
-                let found = sites::best(&series, model, method.bound, &Search::default(), go_on)?;
+                let found =
+                    sites::best(&series, model, method.bound, &search(method.bound), go_on)?;
                 let (mut factors, value) = (series.sited(found.factors), found.value);
                 if let Some((means, starts)) = before {
                     for own in &mut factors {
@@ -85,6 +85,11 @@ impl Known {
         let objective = beside + densities + past.as_ref().map_or(0.0, |past| past.objective);
         Self { method, all, order: (0..rows).collect(), objective, past }
     }
+
+    /// Returns the input that is the time.
+    fn time(&self) -> usize {
+        self.all[0].time()
+    }
 }
 
 /// Returns what weights add to the log densities of Gaussian factors.
@@ -92,11 +97,6 @@ fn beside_densities(all: &[Factors], noise: &RowNoise) -> f64 {
     let of =
         |own: &Factors| own.y.ncols() as f64 * noise.factors_where(|i| own.noise[i].is_finite()).0;
     all.iter().map(of).sum()
-}
-
-/// Returns the first column, which may not lie side by side.
-fn places(x: MatRef<f64>) -> Vec<f64> {
-    (0..x.nrows()).map(|i| x[(i, 0)]).collect()
 }
 
 /// Returns the moments of functions side by side.
@@ -117,14 +117,12 @@ fn beside(all: Vec<markov::Moments>) -> Moments {
 
 impl Conditional for Known {
     fn moments(&self, x: MatRef<f64>) -> Result<Moments> {
-        let t = places(x);
-        Ok(beside(self.all.iter().map(|own| own.moments(&t)).collect::<Result<_>>()?))
+        Ok(beside(self.all.iter().map(|own| own.moments(x)).collect::<Result<_>>()?))
     }
 
     fn joint(&self, x: MatRef<f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
-        let t = places(x);
-        let all: Vec<_> = self.all.iter().map(|own| own.joint(&t)).collect::<Result<_>>()?;
-        let mean = beside(all.iter().map(|own| (own.0.clone(), vec![0.0; t.len()])).collect()).0;
+        let all: Vec<_> = self.all.iter().map(|own| own.joint(x)).collect::<Result<_>>()?;
+        let mean = beside(all.iter().map(|own| (own.0.clone(), vec![0.0; x.nrows()])).collect()).0;
         Ok((mean, all.into_iter().map(|own| own.1).collect()))
     }
 
@@ -150,9 +148,8 @@ impl Conditional for Known {
     }
 
     fn terms(&self, x: MatRef<f64>) -> Result<Option<Vec<Moments>>> {
-        let t = places(x);
         let all: Vec<Vec<markov::Moments>> =
-            self.all.iter().map(|own| own.terms(&t)).collect::<Result<_>>()?;
+            self.all.iter().map(|own| own.terms(x)).collect::<Result<_>>()?;
         // functions of several kernels have other terms each
         if all.iter().any(|own| own.len() != all[0].len()) {
             return Ok(None);
@@ -163,7 +160,7 @@ impl Conditional for Known {
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
         match self.all.first().and_then(Smoothed::start) {
-            Some(start) => start.check(&places(x)),
+            Some(start) => start.check(x, self.time()),
             None => Ok(()),
         }
     }
@@ -177,7 +174,7 @@ impl Conditional for Known {
     fn extended(&self, model: &Model, rows: &InMemory) -> Result<Option<Arc<dyn Conditional>>> {
         let (n, own) = (self.order.len(), model.likelihood.as_gaussian());
         let Some(own) = own.filter(|_| self.order.is_sorted()) else { return Ok(None) };
-        if !column(rows.x.as_ref(), 0)[n.max(1) - 1..].is_sorted() {
+        if !Places::new(rows.x.as_ref(), self.time()).t()[n.max(1) - 1..].is_sorted() {
             return Ok(None);
         }
         let series = Series::new(model, rows, self.past.as_ref())?;
@@ -190,7 +187,7 @@ impl Conditional for Known {
         for (own, known) in factors.iter().zip(&self.all) {
             let seen = series.seen(own);
             let new = markov::Rows {
-                t: &seen.t[n..],
+                places: seen.places.part(n..seen.places.len()),
                 y: seen.y.subrows(n, seen.y.nrows() - n),
                 noise: &seen.noise[n..],
                 start: None,

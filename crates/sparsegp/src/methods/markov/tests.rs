@@ -9,28 +9,41 @@ use crate::methods::{Tvgp, find};
 use crate::model::Model;
 use crate::variational::{Tying, Variational};
 
+/// The inputs that a kernel reads: times, and labels where it reads some.
+fn inputs(kernel: &str) -> usize {
+    1 + usize::from(kernel.contains("coregion"))
+}
+
+/// Times, with labels beside them where a kernel reads some.
+pub(super) fn with_labels(kernel: &str, t: &Mat<f64>) -> Mat<f64> {
+    let label = |i: usize| ((i * i + i / 4) % 3) as f64;
+    Mat::from_fn(t.nrows(), inputs(kernel), |i, q| if q == 0 { t[(i, 0)] } else { label(i) })
+}
+
 /// Places in disorder, some of them twice.
-fn rows(n: usize, columns: usize, target: impl Fn(f64, usize) -> f64) -> InMemory {
+fn rows(kernel: &str, n: usize, columns: usize, target: impl Fn(f64, usize) -> f64) -> InMemory {
     let at = |i: usize| {
         let i = (i * 37) % n;
         0.11 * i as f64 + 0.4 * ((i / 9) as f64).sin() - if i % 8 == 5 { 0.11 } else { 0.0 }
     };
     let x = Mat::from_fn(n, 1, |i, _| at(i));
+    let x = with_labels(kernel, &x);
     let y = Mat::from_fn(n, columns, |i, p| target(x[(i, 0)], (i + 3 * p) % 11));
     let weights = (0..n).map(|i| if i % 9 == 4 { 0.0 } else { 0.5 + 0.3 * (i % 4) as f64 });
     InMemory { x, y, weights: weights.collect(), extra: Vec::new() }
 }
 
 fn model(method: &str, kernel: &str, likelihood: &str, columns: usize, n: usize) -> Model {
-    let kernel = kernels::parse(kernel, Inputs::unnamed(1)).unwrap();
+    let inputs = inputs(kernel);
+    let kernel = kernels::parse(kernel, Inputs::unnamed(inputs)).unwrap();
     let likelihood = likelihoods::parse(likelihood).unwrap();
     let latents = columns * likelihood.latents();
     let builder = Model::builder(kernel, find(method).unwrap().method).likelihood(likelihood);
     let builder = match method {
-        "tvgp" => builder.q(Variational::sites(n, latents, Tying::Untied)),
+        "tvgp" | "cavi-full" => builder.q(Variational::sites(n, latents, Tying::Untied)),
         _ => builder,
     };
-    builder.build(1, columns).unwrap()
+    builder.build(inputs, columns).unwrap()
 }
 
 /// Each with targets from a wave and a number below 11.
@@ -73,14 +86,67 @@ const CASES: &[Case] = &[
         |x, r| x.sin() + 0.1 * (r as f64 - 5.0) * x.cos().abs(),
         1,
     ),
+    (
+        "poisson",
+        "matern32(variance=0.9, lengthscales=1.3, active_dims=[0]) * coregion(W=[[0.8, 0.1], [-0.5, 0.6], [0.3, -0.9]], kappa=[0.3, 0.5, \
+         0.2], active_dims=[1])",
+        |x, r| ((1.5 * x.sin()).exp() + r as f64 / 5.0).floor(),
+        1,
+    ),
+];
+
+/// Likelihoods with local variables, of one level and of several.
+const AUGMENTED: &[Case] = &[
+    (
+        "bernoulli(link=logit)",
+        "matern52(variance=1.9, lengthscales=0.8) + matern12(variance=0.3, lengthscales=2.0)",
+        |x, r| f64::from(x.sin() + 0.2 * (r as f64 - 5.0) > 0.0),
+        2,
+    ),
+    (
+        "student-t(scale=0.3, df=3.5)",
+        "matern32(variance=1.4, lengthscales=1.1)",
+        |x, r| x.sin() + if r == 7 { 3.0 } else { 0.05 * r as f64 },
+        1,
+    ),
+    (
+        "laplace(scale=0.4)",
+        "matern32(variance=1.1, lengthscales=1.6)",
+        |x, r| x.cos() + if r == 3 { 2.0 } else { 0.07 * r as f64 },
+        1,
+    ),
+    (
+        "poisson-logistic",
+        "matern32(variance=0.7, lengthscales=1.3)",
+        |x, r| ((1.5 * x.sin()).exp() + r as f64 / 5.0).floor(),
+        1,
+    ),
+    (
+        "negative-binomial",
+        "matern12(variance=1.1, lengthscales=1.7)",
+        |x, r| ((1.0 + x.cos()).exp() + r as f64).floor(),
+        1,
+    ),
+    (
+        "logistic-softmax(classes=3)",
+        "matern32(variance=1.2, lengthscales=0.9)",
+        |x, r| f64::from((x.sin() * 1.5 + 1.5) as i32 + i32::from(r == 3)).min(2.0),
+        1,
+    ),
+    (
+        "heteroscedastic(scale=logistic)",
+        "matern52(variance=1.2, lengthscales=0.9)",
+        |x, r| x.sin() + 0.1 * (r as f64 - 5.0) * x.cos().abs(),
+        1,
+    ),
 ];
 
 /// The dense model with sites at their fixed point, reached by small steps.
-fn dense(case: &Case, data: &InMemory) -> Model {
+fn dense(method: &str, case: &Case, data: &InMemory) -> Model {
     let (likelihood, kernel, _, columns) = *case;
     let counted: Vec<usize> = (0..data.x.nrows()).filter(|i| data.weights[*i] != 0.0).collect();
     let data = data.picked(&counted);
-    let mut model = model("tvgp", kernel, likelihood, columns, data.x.nrows());
+    let mut model = model(method, kernel, likelihood, columns, data.x.nrows());
     let method = Tvgp::of(model.method).unwrap();
     for _ in 0..400 {
         let mut look = method.look(&model, &data).unwrap();
@@ -99,16 +165,17 @@ fn close(found: f64, right: f64, tolerance: f64, what: &str) {
 
 #[test]
 fn the_bound_with_its_slopes_and_predictions_are_those_of_dense_sites() {
-    for case in CASES {
+    let all = CASES.iter().map(|case| ("markov", "tvgp", case));
+    for (name, full, case) in all.chain(AUGMENTED.iter().map(|c| ("cavi-markov", "cavi-full", c))) {
         let (likelihood, kernel, target, columns) = *case;
-        let data = rows(70, columns, target);
-        let dense = dense(case, &data);
+        let data = rows(kernel, 70, columns, target);
+        let dense = dense(full, case, &data);
         let counted: Vec<usize> = (0..70).filter(|i| data.weights[*i] != 0.0).collect();
         let engine = Cpu::default();
         let right = dense.evaluate(&engine, &data.picked(&counted)).unwrap();
-        let own = model("markov", kernel, likelihood, columns, 70);
+        let own = model(name, kernel, likelihood, columns, 70);
         let found = own.evaluate(&engine, &data).unwrap();
-        if likelihood.starts_with("student") {
+        if likelihood.starts_with("student") && name == "markov" {
             // dense sites are cut at the smallest precision
             let gain = found.value - right.value;
             assert!(gain > 0.0 && gain < 0.01, "{gain}");
@@ -119,34 +186,39 @@ fn the_bound_with_its_slopes_and_predictions_are_those_of_dense_sites() {
         for (k, (a, b)) in found.gradient.iter().zip(&right.gradient).enumerate() {
             close(*a, *b, 2e-5, &format!("{likelihood}, slope {k}"));
         }
+        // coordinate ascent nears its end by a part of what is left, and ends where the bound does not move
+        let ended = if name == "markov" { 1e-5 } else { 1e-4 };
         let places = Mat::from_fn(15, 1, |i, _| 0.7 * i as f64 - 1.0);
+        let places = with_labels(kernel, &places);
         let posterior = own.method.posterior(&own, &engine, &data).unwrap();
         let other = dense.method.posterior(&dense, &engine, &data.picked(&counted)).unwrap();
         let (mean, variance) = posterior.predict_f(places.as_ref()).unwrap();
         let (right, spread) = other.predict_f(places.as_ref()).unwrap();
         for l in 0..mean.ncols() {
             for i in 0..15 {
-                close(mean[(i, l)], right[(i, l)], 1e-5, likelihood);
-                close(variance[(i, l)], spread[(i, l)], 1e-5, likelihood);
+                close(mean[(i, l)], right[(i, l)], ended, likelihood);
+                close(variance[(i, l)], spread[(i, l)], ended, likelihood);
             }
         }
         let (_, joint) = posterior.predict_f_full(places.as_ref()).unwrap();
         let (_, right) = other.predict_f_full(places.as_ref()).unwrap();
-        assert!((&joint[0] - &right[0]).norm_max() < 1e-5, "{likelihood}");
+        assert!((&joint[0] - &right[0]).norm_max() < ended, "{likelihood}");
         let left = posterior.leave_one_out(&own, &data.picked(&counted)).unwrap();
         let right = other.leave_one_out(&dense, &data.picked(&counted)).unwrap();
         for i in 0..counted.len() {
-            close(left.log_density[(i, 0)], right.log_density[(i, 0)], 1e-4, likelihood);
+            close(left.log_density[(i, 0)], right.log_density[(i, 0)], 10.0 * ended, likelihood);
         }
     }
 }
 
 #[test]
 fn slopes_are_those_of_differences() {
-    for (likelihood, kernel, target, columns) in CASES {
-        let mut data = rows(60, *columns, target);
+    let all = CASES.iter().map(|case| ("markov", case));
+    for (name, case) in all.chain(AUGMENTED.iter().map(|case| ("cavi-markov", case))) {
+        let (likelihood, kernel, target, columns) = case;
+        let mut data = rows(kernel, 60, *columns, target);
         data.y[(7, 0)] = f64::NAN;
-        let own = model("markov", kernel, likelihood, *columns, 60);
+        let own = model(name, kernel, likelihood, *columns, 60);
         let engine = Cpu::default();
         let gradient = own.evaluate(&engine, &data).unwrap().gradient;
         let paths: Vec<String> = own.params().into_iter().map(|(path, _)| path).collect();
@@ -168,7 +240,7 @@ fn slopes_are_those_of_differences() {
                 slot += 1;
             }
         }
-        own.check(1, *columns).unwrap();
+        own.check(inputs(kernel), *columns).unwrap();
     }
 }
 
@@ -176,8 +248,8 @@ fn slopes_are_those_of_differences() {
 #[test]
 fn missing_targets_change_nothing() {
     for likelihood in ["gaussian(variance=0.2)", "poisson"] {
-        let mut data = rows(50, 1, |x, r| (2.0 + x.sin() + 0.3 * r as f64).floor());
         let kernel = "matern32(variance=0.7, lengthscales=1.3)";
+        let mut data = rows(kernel, 50, 1, |x, r| (2.0 + x.sin() + 0.3 * r as f64).floor());
         let own = model("markov", kernel, likelihood, 1, 50);
         let gone: Vec<usize> = (0..50).filter(|i| i % 6 == 2).collect();
         let left: Vec<usize> = (0..50).filter(|i| i % 6 != 2).collect();
@@ -211,7 +283,7 @@ fn every_column_may_have_a_kernel_to_itself() {
     let specs =
         ["matern32(variance=0.7, lengthscales=1.3)", "matern12(variance=1.7, lengthscales=0.4)"];
     for likelihood in ["gaussian(variance=0.2)", "poisson"] {
-        let data = rows(50, 2, |x, r| (2.0 + x.sin() + 0.3 * r as f64).floor());
+        let data = rows(specs[0], 50, 2, |x, r| (2.0 + x.sin() + 0.3 * r as f64).floor());
         let engine = Cpu::default();
         let mut both = model("markov", specs[0], likelihood, 2, 50);
         both.kernels.push(kernels::parse(specs[1], Inputs::unnamed(1)).unwrap());

@@ -59,7 +59,8 @@ impl Tvgp {
         let matrix = |values: &[f64]| Mat::from_fn(n, latents, |i, l| values[l * n + i]);
         let first =
             Sites { first: matrix(start.first.value()), second: matrix(start.second.value()) };
-        let search = Search { start: Some(first), least: vec![q.floor], ended, steps, slack: 0.0 };
+        let start = Some(first);
+        let search = Search { start, least: vec![q.floor], ended, steps, ..Search::default() };
         let mut mean = Mat::zeros(n, latents);
         model.mean.evaluate(rows.x.as_ref(), mean.as_mut());
         let prior = Dense { rows, mean, covariances: covariances(model, &rows.x, false) };

@@ -5,7 +5,7 @@ use super::law::{Drawn, Joint, Law, Marginals, Pooled, Work, check_columns};
 use crate::error::{Error, Result};
 use crate::kernels::{Kernel, StateSpace, of_latent};
 use crate::linalg::{Accum, Mat, MatRef, Par, column, gemm};
-use crate::markov::{self, Link, Weights};
+use crate::markov::{self, Link, Sorted, Weights};
 use crate::means::Mean;
 use crate::model::Model;
 use crate::rng;
@@ -20,29 +20,14 @@ pub(super) struct Paths {
     kernels: Vec<Box<dyn Kernel>>,
     /// Of every kernel.
     spaces: Vec<Box<dyn StateSpace>>,
-    /// The places of the rows as they came, N×1, those in rising order, and their positions.
+    /// The inputs of the rows as they came, N×D, and in the order of their times.
     x: Mat<f64>,
-    t: Vec<f64>,
-    order: Vec<usize>,
+    rows: Sorted,
     latents: usize,
     /// NS×L each: the states of a latent function row by row, with zeros behind where others have more.
     draws: Vec<Mat<f64>>,
     /// Their mean.
     middle: Mat<f64>,
-}
-
-/// Places in rising order, with their positions.
-struct Places {
-    t: Vec<f64>,
-    order: Vec<usize>,
-}
-
-impl Places {
-    fn new(x: MatRef<f64>) -> Self {
-        let t: Vec<f64> = (0..x.nrows()).map(|i| x[(i, 0)]).collect();
-        let order = markov::order(&t);
-        Self { t: order.iter().map(|i| t[*i]).collect(), order }
-    }
 }
 
 /// Adds a matrix of so many rows, row by row, times a vector.
@@ -57,7 +42,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 impl Paths {
-    /// Creates the paths of rows x, N×1.
+    /// Creates the paths of rows x, N×D.
     ///
     /// # Errors
     /// [`Error::Invalid`] for no draws and for a kernel that is not a Markov process, [`Error::Shape`] for draws that do not fit.
@@ -65,7 +50,7 @@ impl Paths {
         let Some(first) = draws.first() else {
             return Err(Error::Invalid("a posterior needs at least one draw".into()));
         };
-        check_columns(x.as_ref(), 1)?;
+        let time = model.time(x.ncols())?;
         let spaces: Vec<Box<dyn StateSpace>> =
             model.kernels.iter().map(|kernel| kernel.state_space()).collect::<Result<_>>()?;
         let states = spaces.iter().map(|own| own.size()).max().unwrap_or(0);
@@ -77,12 +62,16 @@ impl Paths {
                 found: format!("{}×{}", first.nrows(), first.ncols()),
             });
         }
-        let Places { t, order } = Places::new(x.as_ref());
+        let rows = Sorted::new(x.as_ref(), time);
         let mut middle = Mat::zeros(numbers, latents);
         draws.iter().for_each(|own| middle += own);
         middle *= Scale(1.0 / draws.len() as f64);
         let (mean, kernels) = (model.mean.clone(), model.kernels.clone());
-        Ok(Self { mean, kernels, spaces, x: x.clone(), t, order, latents, draws, middle })
+        Ok(Self { mean, kernels, spaces, x: x.clone(), rows, latents, draws, middle })
+    }
+
+    fn sorted(&self, x: MatRef<f64>) -> Sorted {
+        Sorted::new(x, self.rows.places().time())
     }
 
     fn space(&self, l: usize) -> &dyn StateSpace {
@@ -92,7 +81,7 @@ impl Paths {
     /// Returns the state of a draw at a row, which counts in rising order.
     fn state(&self, draw: usize, l: usize, row: usize) -> &[f64] {
         let n = self.space(l).size();
-        &column(self.draws[draw].as_ref(), l)[self.order[row] * n..][..n]
+        &column(self.draws[draw].as_ref(), l)[self.rows.order[row] * n..][..n]
     }
 
     /// Returns the mean function, B×L.
@@ -103,12 +92,13 @@ impl Paths {
     }
 
     /// Returns the weights of every kernel.
-    fn weights(&self, places: &Places) -> Result<Vec<Vec<Weights>>> {
-        self.spaces.iter().map(|own| markov::weights(&**own, &self.t, &places.t)).collect()
+    fn weights(&self, places: &Sorted) -> Result<Vec<Vec<Weights>>> {
+        let t = self.rows.places().t();
+        self.spaces.iter().map(|own| markov::weights(&**own, t, places.places())).collect()
     }
 
     /// Adds the functions of a draw to their means.
-    fn add_means(&self, draw: usize, places: &Places, all: &[Vec<Weights>], mean: &mut Mat<f64>) {
+    fn add_means(&self, draw: usize, places: &Sorted, all: &[Vec<Weights>], mean: &mut Mat<f64>) {
         for l in 0..self.latents {
             for (own, i) in of_latent(all, l).iter().zip(&places.order) {
                 for (row, w) in [&own.before, &own.after].into_iter().flatten() {
@@ -119,8 +109,8 @@ impl Paths {
     }
 
     /// Returns what is left at every draw, B×L.
-    fn left(&self, places: &Places, all: &[Vec<Weights>]) -> Mat<f64> {
-        let mut left = Mat::zeros(places.t.len(), self.latents);
+    fn left(&self, places: &Sorted, all: &[Vec<Weights>]) -> Mat<f64> {
+        let mut left = Mat::zeros(places.order.len(), self.latents);
         for l in 0..self.latents {
             for (own, i) in of_latent(all, l).iter().zip(&places.order) {
                 left[(*i, l)] = own.variance;
@@ -133,7 +123,7 @@ impl Paths {
     fn add_path(
         &self,
         (draw, l): (usize, usize),
-        places: &Places,
+        places: &Sorted,
         links: &[Link],
         rng: &mut dyn Rng,
         f: &mut Mat<f64>,
@@ -159,9 +149,9 @@ impl Paths {
 
     /// Returns the covariance of a function over places given any states, B×B: places between the
     /// same rows depend on each other.
-    fn left_joint(&self, l: usize, places: &Places) -> Result<Mat<f64>> {
+    fn left_joint(&self, l: usize, places: &Sorted) -> Result<Mat<f64>> {
         let (n, space) = (self.space(l).size(), self.space(l));
-        let links = markov::links(space, &self.t, &places.t)?;
+        let links = markov::links(space, self.rows.places().t(), places.places())?;
         let count = links.len();
         let mut all = Mat::zeros(count, count);
         let mut before: Vec<f64> = Vec::new();
@@ -201,7 +191,7 @@ impl Paths {
 
 impl Law for Paths {
     fn inputs(&self) -> usize {
-        1
+        self.x.ncols()
     }
 
     fn latents(&self) -> usize {
@@ -213,7 +203,7 @@ impl Law for Paths {
     }
 
     fn check(&self, x: MatRef<f64>) -> Result<()> {
-        check_columns(x, 1)?;
+        check_columns(x, self.x.ncols())?;
         self.kernels.iter().try_for_each(|kernel| kernel.check(x))
     }
 
@@ -222,7 +212,7 @@ impl Law for Paths {
     }
 
     fn components<'a>(&'a self, x: MatRef<'_, f64>, work: Work<'_, 'a>) -> Result<()> {
-        let (places, prior) = (Places::new(x), self.prior(x));
+        let (places, prior) = (self.sorted(x), self.prior(x));
         let all = self.weights(&places)?;
         // the same at every draw
         let mut own = Marginals { mean: Mat::new(), variance: self.left(&places, &all) };
@@ -235,12 +225,12 @@ impl Law for Paths {
     }
 
     fn means(&self, x: MatRef<f64>) -> Result<Mat<f64>> {
-        let (places, mut mean) = (Places::new(x), self.prior(x));
+        let (places, mut mean) = (self.sorted(x), self.prior(x));
         let all = self.weights(&places)?;
         for l in 0..self.latents {
             for (own, i) in of_latent(&all, l).iter().zip(&places.order) {
                 for (row, w) in [&own.before, &own.after].into_iter().flatten() {
-                    let (n, at) = (w.len(), self.order[*row]);
+                    let (n, at) = (w.len(), self.rows.order[*row]);
                     mean[(*i, l)] += dot(w, &column(self.middle.as_ref(), l)[at * n..][..n]);
                 }
             }
@@ -255,11 +245,11 @@ impl Law for Paths {
         samples: usize,
         rng: &mut dyn Rng,
     ) -> Result<Vec<Drawn<'a>>> {
-        let (places, prior) = (Places::new(x), self.prior(x));
+        let (places, prior) = (self.sorted(x), self.prior(x));
         let links: Vec<Vec<Link>> = self
             .spaces
             .iter()
-            .map(|own| markov::links(&**own, &self.t, &places.t))
+            .map(|own| markov::links(&**own, self.rows.places().t(), places.places()))
             .collect::<Result<_>>()?;
         let mut one = |_| {
             let (draw, mut f) = (rng::below(rng, self.draws.len()), prior.clone());
@@ -274,7 +264,7 @@ impl Law for Paths {
 
     fn joint(&self, x: MatRef<f64>) -> Result<Joint> {
         self.check(x)?;
-        let (places, count) = (Places::new(x), self.draws.len() as f64);
+        let (places, count) = (self.sorted(x), self.draws.len() as f64);
         let mut pooled = Pooled::new(x.nrows(), self.latents);
         let mut means = Vec::with_capacity(self.draws.len());
         self.components(x, &mut |_, own| {
