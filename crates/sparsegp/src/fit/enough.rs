@@ -16,7 +16,7 @@ use crate::inducing::select::greedy_traces;
 use crate::kernels::{Kernel, covariances};
 use crate::linalg::{MatRef, column};
 use crate::methods;
-use crate::vecchia::{MOST_WORK, Metric};
+use crate::vecchia::{MOST_WORK, Metric, work_of_factor};
 
 /// Nats that points may miss.
 const MISSED: f64 = 0.5;
@@ -36,16 +36,9 @@ const PASSES: f64 = 25.0 * 8.0 * 3.0;
 /// seconds of one processor for a thousand rows.
 const BY_DRAWS: f64 = 1.5e8;
 
-/// Returns the multiplications of a sparse factor: of a thousand rows, and the power of the rows that it
-/// grows with, as the test counts them.
-fn of_factor(rows: usize, inputs: usize) -> f64 {
-    let (thousand, power) = if inputs == 2 { (2.2e7, 2.0) } else { (1e8, 2.4) };
-    thousand * (rows as f64 / 1000.0).powf(power)
-}
-
 /// Returns the multiplications of a training by neighbours under another likelihood than Gaussian noise.
 fn of_neighbours(rows: usize, inputs: usize, latents: usize) -> f64 {
-    let factor = of_factor(rows, inputs);
+    let factor = work_of_factor(rows, inputs);
     let own = if factor > MOST_WORK { BY_DRAWS * rows as f64 } else { PASSES * factor };
     latents as f64 * own
 }
@@ -177,7 +170,7 @@ mod tests {
                 .expect("a pattern")
                 .work()
                 .expect("a factor");
-            let ratio = work / of_factor(rows, inputs);
+            let ratio = work / work_of_factor(rows, inputs);
             ratios.push((inputs, rows, work, ratio));
         }
         assert!(ratios.iter().all(|own| (0.5..2.0).contains(&own.3)), "{ratios:?}");

@@ -269,7 +269,7 @@ impl<const N: usize> Sized<N> {
             let (first, last) = (of(pair[0]), of(pair[1]));
             let mut from = pair[0];
             let mut moved: Option<Square<N>> = None;
-            for i in first..last {
+            for (i, own_t) in (first..last).zip(&known[first..last]) {
                 if next != i {
                     // from the beginning of a block
                     let block = i / BLOCK;
@@ -278,7 +278,7 @@ impl<const N: usize> Sized<N> {
                 }
                 filter.pass(i..i + 1, &mut kept)?;
                 next = i + 1;
-                steps.of(known[i] - from);
+                steps.of(own_t - from);
                 let mut own = match &moved {
                     None => *steps.a,
                     Some(moved) => product(&steps.a, moved),
@@ -289,7 +289,7 @@ impl<const N: usize> Sized<N> {
                     (0..N).for_each(|c| own[r][c] -= gain[r] * along[c]);
                 }
                 moved = Some(own);
-                from = known[i];
+                from = *own_t;
             }
             steps.of(pair[1] - from);
             all.push(match &moved {

@@ -51,12 +51,17 @@ pub(super) trait Prior: Sync {
     /// Where no density is left, and what the method gives.
     fn marginals(&self, latent: usize, own: &Factors) -> Result<Marginals>;
 
-    /// Returns the mean only, N×1, where that costs much less; else none.
+    /// Returns whether means cost much less than all of [`Prior::marginals`].
+    fn means_are_cheap(&self) -> bool {
+        false
+    }
+
+    /// Returns the mean only, N×1.
     ///
     /// # Errors
     /// As for [`Prior::marginals`].
-    fn mean_of(&self, _latent: usize, _own: &Factors) -> Result<Option<Mat<f64>>> {
-        Ok(None)
+    fn mean_of(&self, latent: usize, own: &Factors) -> Result<Mat<f64>> {
+        Ok(self.marginals(latent, own)?.mean)
     }
 }
 
@@ -250,16 +255,23 @@ impl Place<'_> {
         ends: Ends<'_>,
         go_on: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
-        let mut rate = 1.0_f64;
+        let (mut rate, mut highest) = (1.0_f64, look.value);
         for _ in 0..ends.search.steps {
             self.centre(look, sites);
+            highest = highest.max(look.value);
             if look.promise(sites, ends.least) <= ends.ended {
                 break;
             }
             loop {
-                let settled = if rate == 1.0 { self.settled(sites, look, &ends)? } else { None };
+                let settled = match rate == 1.0 && self.prior.means_are_cheap() {
+                    true => self.settled(sites, look, &ends, go_on)?,
+                    false => None,
+                };
                 let next = settled.unwrap_or_else(|| sites.moved(look, rate, ends.least));
-                let enough = look.value - (1e-13 * look.value.abs()).max(ends.search.slack);
+                let enough = match ends.search.slack {
+                    0.0 => look.value - 1e-13 * look.value.abs(),
+                    slack => highest - slack,
+                };
                 match self.look(&next, Some(ends.prior), go_on) {
                     Ok(new) if new.value >= enough => {
                         (*sites, *look) = (next, new);
@@ -277,8 +289,14 @@ impl Place<'_> {
         Ok(())
     }
 
-    /// Returns the best sites for the variances that there are, by Newton steps of the means, where these cost little.
-    fn settled(&self, sites: &Sites, look: &Look, ends: &Ends<'_>) -> Result<Option<Sites>> {
+    /// Returns the best sites for the variances that there are, by Newton steps of the means; none where no step raises the bound.
+    fn settled(
+        &self,
+        sites: &Sites,
+        look: &Look,
+        ends: &Ends<'_>,
+        go_on: &dyn Fn() -> Result<()>,
+    ) -> Result<Option<Sites>> {
         let mut now = look.clone();
         let fit = |look: &Look| -> f64 {
             let pairs = (0..look.m.ncols()).flat_map(|l| (0..look.m.nrows()).map(move |i| (i, l)));
@@ -286,27 +304,35 @@ impl Place<'_> {
         };
         let (mut best, mut rate) = (None, 1.0);
         for _ in 0..MOST_OF_MEANS {
+            go_on()?;
             let from = best.as_ref().unwrap_or(sites);
             let next = from.moved(&now, rate, ends.least);
-            let Some(new) = self.with_means(&next, &now, ends.prior)? else { return Ok(None) };
-            let gain = fit(&new) - fit(&now);
-            if gain < 0.0 && rate > SMALLEST {
+            let gain = match self.with_means(&next, &now, ends.prior) {
+                Ok(new) => Some((fit(&new) - fit(&now), new)),
+                Err(error) if error.is_recoverable() => None,
+                Err(error) => return Err(error),
+            };
+            // a NaN is no gain either
+            let Some((gain, new)) = gain.filter(|(gain, _)| *gain >= 0.0) else {
                 rate *= 0.5;
+                if rate < SMALLEST {
+                    break;
+                }
                 continue;
-            }
+            };
             (best, now, rate) = (Some(next), new, (2.0 * rate).min(1.0));
-            if gain.abs() <= 0.1 * ends.ended {
+            if gain <= 0.1 * ends.ended {
                 break;
             }
         }
         Ok(best)
     }
 
-    /// Returns what is known at sites with the means of these, and the variances of a look; none where means cost as much as all.
-    fn with_means(&self, sites: &Sites, look: &Look, prior: &Mat<f64>) -> Result<Option<Look>> {
+    /// Returns what is known at sites with the means of these, and the variances of a look.
+    fn with_means(&self, sites: &Sites, look: &Look, prior: &Mat<f64>) -> Result<Look> {
         let mut new = look.clone();
         for (l, own) in self.factors(sites, Some(prior)).iter().enumerate() {
-            let Some(mean) = self.prior.mean_of(l, own)? else { return Ok(None) };
+            let mean = self.prior.mean_of(l, own)?;
             let (first, second) = (own.first(), own.second());
             for i in 0..mean.nrows() {
                 new.m[(i, l)] = mean[(i, 0)];
@@ -315,7 +341,7 @@ impl Place<'_> {
         }
         let sums = self.expectations(&new.m, &new.v, (&mut new.a, &mut new.b))?;
         new.expected = sums[sum::VALUE];
-        Ok(Some(new))
+        Ok(new)
     }
 
     /// Returns the sites of every latent function as normal factors, with the prior's variances.

@@ -259,6 +259,12 @@ impl Method for Vecchia {
             return sites::check(model, sited::BOUND);
         }
         model.gaussian()?;
+        if self.solver != Solver::Auto {
+            return Err(Error::Invalid(format!(
+                "method `{}`: `solver` is for other likelihoods than Gaussian noise, and with latent=true; leave it out",
+                self.name
+            )));
+        }
         if model.kernels.len() > 1 {
             return Err(Error::Invalid(format!(
                 "{} kernels were given; method `{}` takes one with Gaussian noise, `svgp` one for each latent function",

@@ -39,7 +39,8 @@ pub struct Diagnostics {
     /// ‖LᵀK̃L − I‖_F/√M of R-SVGP: how far T is from the inverse of K̃ = Kuu + Λ.
     #[serde(default)]
     pub residual: Option<f64>,
-    /// Standard error of the value where it averages over draws, in nats ([`crate::vecchia::Solver::Iterative`]); else 0.
+    /// Standard error of the log determinant in the value where it averages over draws, in nats ([`crate::vecchia::Solver::Iterative`]);
+    /// else 0.
     #[serde(default)]
     pub noise: f64,
 }

@@ -19,7 +19,7 @@ pub(super) struct Wolfe {
     /// A bracket that after [`PATIENCE`] trials promises no more than this share of the decrease so far is not worth
     /// another; 0 to continue until both conditions hold.
     pub little: f64,
-    /// By how much values may differ without a meaning, beside rounding: slopes decide then (Hager & Zhang 2005, §2).
+    /// Differences of values below this are ignored, and slopes decide (Hager & Zhang 2005, §2).
     pub noise: f64,
 }
 
@@ -394,11 +394,11 @@ mod tests {
                 let found = by(Wolfe { noise: 0.1, ..WOLFE }, f, direction);
                 let point = found.point.expect("a point");
                 assert!((point.x[0] - 0.3).abs() <= 0.031, "{direction}: {}", point.x[0]);
-                assert!(found.evaluations <= 6, "{direction}: {}", found.evaluations);
+                assert!(found.evaluations <= 10, "{direction}: {}", found.evaluations);
             }
             let strict = by(WOLFE, f, 1.0);
             let there = strict.point.is_some_and(|point| (point.x[0] - 0.3).abs() <= 0.031);
-            slow += usize::from(!there || strict.evaluations > 6);
+            slow += usize::from(!there || strict.evaluations > 10);
         }
         assert!(slow >= 5, "{slow}");
     }

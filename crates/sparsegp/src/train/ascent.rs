@@ -145,7 +145,10 @@ impl Objective for Negated<'_> {
             Ok((evaluation, free, barrier)) => {
                 self.diagnostics = evaluation.diagnostics;
                 let value = -evaluation.value;
-                if value.is_finite() && self.best.as_ref().is_none_or(|(_, best)| value < *best) {
+                // among values that differ by noise the last counts, to which slopes have led
+                let noise = self.diagnostics.noise;
+                let lower = self.best.as_ref().is_none_or(|(_, best)| value < *best + noise);
+                if value.is_finite() && lower {
                     self.best = Some((x.to_vec(), value));
                     self.barrier = Some(barrier);
                     if let Some(profile) = &mut self.profile {

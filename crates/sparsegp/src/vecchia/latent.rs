@@ -10,7 +10,7 @@
 //! so that normal factors exp(λ₁ᵢfᵢ − ½λ₂ᵢfᵢ²) of the rows make it N(m, S) with S = (Q + Λ₂)⁻¹, m = Sλ₁, exactly: rows far away
 //! and weak factors are not lost, as they are to a few neighbours of noisy targets. Marginals and the pairs of a block are
 //! entries of S that a sparse factor gives ([`SparseCholesky::inverse`]), or draws, where the factor would cost too much
-//! ([`super::gradients`]). At fixed factors the log normaliser has the slopes of E log p(f) under N(m, S): those
+//! ([`super::draws`]). At fixed factors the log normaliser has the slopes of E log p(f) under N(m, S): those
 //! of the response form with E = S + mmᵀ in the place of rrᵀ (the formulas of [`super`], P = 1).
 //!
 //! A place is conditioned on its nearest rows: mean bᵀm_c and variance d + bᵀS_cc b, of which the last is ‖L⁻¹b‖² and costs what
@@ -19,14 +19,15 @@
 //! The jitter is a part of every prior variance (or a number), without which rows that follow from others leave Q without digits. Where
 //! the prior has no variance it is that of the mean, whose slope is left out: it is of the size of the jitter.
 
+use super::coupled::Means;
 use super::density::{Rows, Scratch};
+use super::draws::{DRAWS, DRAWS_OF_PREDICTIONS, Draws, Found};
 use super::factored::Factored;
 use super::fields::Fields;
-use super::gradients::{DRAWS, DRAWS_OF_PREDICTIONS, Draws, Found};
 use super::law::{Law, Pairs};
-use super::root::{Conditioning, Root};
+use super::root::Root;
 use super::rounds::{Part, Rounds};
-use super::{Block, Nearest, Plan};
+use super::{Block, Coupled, Nearest};
 use crate::error::{Error, Result};
 use crate::kernels::{Cotangents, Kernel};
 use crate::linalg::{
@@ -40,41 +41,7 @@ use std::sync::Arc;
 const WAITING: usize = 1 << 22;
 /// A row with less than this part of the mean prior variance has the jitter of the mean.
 const NOTHING: f64 = 1e-12;
-/// Most numbers of a factor: 4 GiB, and as many of its inverse.
-const MOST_NUMBERS: usize = 1 << 29;
-/// Most multiplications of a factor unless one is asked for: draws of as many rows in space take less time from about there.
-pub const MOST_WORK: f64 = 3e9;
-/// Numbers of an entry of V: itself, Q, a factor, and its place in a row and in a column.
-const NUMBERS: usize = 5;
 const PRECISION: &str = "precision of rows given their neighbours";
-
-/// How systems of the precision of rows are solved.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Solver {
-    /// By a sparse factor where it costs little, else by conjugate gradients.
-    #[default]
-    Auto,
-    /// By a sparse factor, exactly.
-    Cholesky,
-    /// By conjugate gradients and draws.
-    Iterative,
-}
-
-/// A plan, and where the precision of its rows is not zero. Rows are in the order of the plan there.
-#[derive(Debug)]
-pub struct Coupled {
-    plan: Arc<Plan>,
-    means: Means,
-    /// The place of every row in the order.
-    ranks: Vec<u32>,
-}
-
-/// What a solver knows of a plan.
-#[derive(Clone, Debug)]
-enum Means {
-    Cholesky(Arc<Pattern>),
-    Iterative(Arc<Conditioning>),
-}
 
 /// The precision of rows.
 #[derive(Debug)]
@@ -111,101 +78,6 @@ pub struct Sited {
     pub log_det: f64,
     /// Its standard error, where it averages over draws.
     pub noise: f64,
-}
-
-/// Returns the pattern of the precision of a plan whose rows have these ranks.
-fn pattern(plan: &Plan, ranks: &[u32]) -> Result<Pattern> {
-    let members = |block: usize| plan.block(block).rows.iter().map(|row| ranks[*row as usize]);
-    let cliques: Vec<Vec<u32>> = (0..plan.blocks()).map(|own| members(own).collect()).collect();
-    Pattern::of_cliques(plan.rows(), cliques.iter().map(|own| &own[..]))
-}
-
-impl Coupled {
-    /// Prepares a solver for a plan and each of so many functions.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for what does not fit in memory.
-    pub fn new(plan: Arc<Plan>, functions: usize, solver: Solver) -> Result<Self> {
-        Self::within(plan, solver, MOST_NUMBERS / functions.max(1))
-    }
-
-    /// Creates the same with so many numbers for a function, at most.
-    pub(super) fn within(plan: Arc<Plan>, solver: Solver, most: usize) -> Result<Self> {
-        let mut ranks = vec![0; plan.rows()];
-        plan.order().iter().enumerate().for_each(|(rank, row)| ranks[*row as usize] = rank as u32);
-        let (what, numbers) = match solver {
-            Solver::Iterative => (String::new(), 0),
-            _ => {
-                let own = pattern(&plan, &ranks)?;
-                let numbers = own.factor_entries();
-                let costly = solver == Solver::Auto && own.work() > MOST_WORK;
-                if !costly && numbers <= most {
-                    let means = Means::Cholesky(Arc::new(own));
-                    return Ok(Self { plan, means, ranks });
-                }
-                ("a factor of ".to_string(), numbers)
-            }
-        };
-        let (what, numbers) = match solver {
-            Solver::Cholesky => (what, numbers),
-            _ => {
-                let own = Conditioning::new(&plan, &ranks)?;
-                let numbers = NUMBERS * own.entries() + DRAWS_OF_PREDICTIONS * own.rows();
-                if numbers <= most {
-                    let means = Means::Iterative(Arc::new(own));
-                    return Ok(Self { plan, means, ranks });
-                }
-                ("draws of ".to_string(), numbers)
-            }
-        };
-        Err(Error::Invalid(format!(
-            "the neighbours of {} rows need {what}{:.1} GiB for each latent function; use fewer of them, as in \
-             `vecchia(neighbours={})`, or a sparse method such as `svgp`",
-            plan.rows(),
-            numbers as f64 * 8.0 / (1u64 << 30) as f64,
-            (plan.neighbours() / 2).max(1),
-        )))
-    }
-
-    /// Returns the plan.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
-    }
-
-    /// Returns whether systems are solved by conjugate gradients.
-    pub fn is_iterative(&self) -> bool {
-        matches!(self.means, Means::Iterative(_))
-    }
-
-    /// Estimates the multiplications of a factorisation; none where there is no factor.
-    pub fn work(&self) -> Option<f64> {
-        match &self.means {
-            Means::Cholesky(own) => Some(own.work()),
-            Means::Iterative(_) => None,
-        }
-    }
-
-    pub(super) fn rank(&self, row: u32) -> u32 {
-        self.ranks[row as usize]
-    }
-
-    pub(super) fn rows(&self) -> usize {
-        self.ranks.len()
-    }
-
-    fn ranked(&self, rows: &[u32]) -> Vec<u32> {
-        rows.iter().map(|row| self.ranks[*row as usize]).collect()
-    }
-
-    /// Returns the numbers of rows in the order of the plan.
-    fn in_order(&self, values: &[f64]) -> Vec<f64> {
-        self.plan.order().iter().map(|row| values[*row as usize]).collect()
-    }
-
-    /// Returns numbers in the order of the plan, row by row.
-    fn by_row(&self, values: &[f64]) -> Vec<f64> {
-        self.ranks.iter().map(|rank| values[*rank as usize]).collect()
-    }
 }
 
 impl Latent {
@@ -248,22 +120,25 @@ impl Latent {
         Self { draws: DRAWS_OF_PREDICTIONS, ..self }
     }
 
-    /// Returns the mean of the function given factors as of [`Latent::sited`], where that takes one system of many; else none.
+    /// Returns the mean of the function given factors as of [`Latent::sited`]: with conjugate gradients a small part of its work.
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`].
-    pub fn mean(&self, first: &[f64], second: &[f64]) -> Result<Option<Vec<f64>>> {
-        let (Precision::Root(root), own) = (&self.precision, &*self.coupled) else {
-            return Ok(None);
-        };
-        let mean = Draws::mean(root, &own.in_order(first), &own.in_order(second))?;
-        Ok(Some(own.by_row(&mean)))
+    /// As for [`Latent::sited`].
+    pub fn mean(&self, first: &[f64], second: &[f64]) -> Result<Vec<f64>> {
+        let own = &*self.coupled;
+        match &self.precision {
+            Precision::Entries(..) => Ok(self.sited(first, second)?.mean),
+            Precision::Root(root) => {
+                let mean = Draws::mean(root, &own.in_order(first), &own.in_order(second))?;
+                Ok(own.by_row(&mean))
+            }
+        }
     }
 
     /// Returns the function given a factor of every row with these λ₁ and λ₂, of which the latter may be negative.
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`] where no density is left.
+    /// [`Error::NotPositiveDefinite`] where no density is left, and with conjugate gradients for a negative λ₂.
     pub fn sited(&self, first: &[f64], second: &[f64]) -> Result<Sited> {
         let own = &*self.coupled;
         let (first, second) = (own.in_order(first), own.in_order(second));
@@ -293,7 +168,13 @@ impl Latent {
         self.kernel.diag(self.x.as_ref(), &mut prior);
         prior.iter_mut().zip(&self.added).for_each(|(own, added)| *own += added);
         let prior = self.coupled.in_order(&prior);
-        Draws::new(root, &self.coupled.plan, &prior, (first, second), self.draws)
+        Draws::find(
+            root,
+            &self.coupled.plan,
+            &prior,
+            (first, second),
+            (self.draws, self.draws == DRAWS),
+        )
     }
 
     /// Returns the law itself that draws describe, for factors of the rows.
@@ -339,21 +220,16 @@ impl Latent {
         };
         rounds.run(
             || (Scratch::new(true), Mat::new(), Mat::new()),
-            |(scratch, e, turned), block, part: &mut Part| {
+            |(scratch, e, mean), block, part: &mut Part| {
                 let n = block.rows.len();
                 renew(&mut scratch.own, kernel, block, rows)?;
                 sized(e, n, n);
-                covariances.0.of_clique(&own.ranked(block.rows), e.as_mut())?;
-                let mean = |i: usize| sited.mean[block.rows[i] as usize];
-                for j in 0..n {
-                    (0..n).for_each(|i| e[(i, j)] += mean(i) * mean(j));
-                }
+                sized(mean, n, 1);
                 let l = scratch.own.factor.l.as_ref();
-                solve_lower(l, e.as_mut(), Par::Seq);
-                sized(turned, n, n);
-                turned.copy_from(e.transpose());
-                solve_lower(l, turned.as_mut(), Par::Seq);
-                scratch.weigh(block, 1, |_, i, j| turned[(i, j)]);
+                covariances.0.whitened(&own.ranked(block.rows), l, e.as_mut())?;
+                (0..n).for_each(|i| mean[(i, 0)] = sited.mean[block.rows[i] as usize]);
+                solve_lower(l, mean.as_mut(), Par::Seq);
+                scratch.weigh(block, 1, |_, i, j| e[(i, j)] + mean[(i, 0)] * mean[(j, 0)]);
                 (0..n).for_each(|i| scratch.k_bar[(i, i)] *= part_of_prior);
                 let mut sinks = Cotangents { params: &mut part.kernel, x: None, z: None };
                 let Scratch { own, k_bar, .. } = scratch;

@@ -1,5 +1,6 @@
 //! The latent form against dense matrices.
 
+use super::coupled::Limits;
 use super::tests::{KERNELS, Problem};
 use super::*;
 use crate::kernels::{Kernel, covariances, parse};
@@ -236,6 +237,12 @@ fn joint_law_of_draws(solver: Solver) {
 /// Where the prior has no variance nothing is learnt, and nothing fails.
 #[test]
 fn rows_without_prior_variance_are_certain() {
+    for solver in [Solver::Cholesky, Solver::Iterative] {
+        without_prior_variance(solver);
+    }
+}
+
+fn without_prior_variance(solver: Solver) {
     let kernel = parse("linear(variance=0.7)", crate::kernels::Inputs::unnamed(2)).unwrap();
     let x = Mat::from_fn(
         25,
@@ -243,7 +250,7 @@ fn rows_without_prior_variance_are_certain() {
         |i, q| if q == 0 { (i / 5) as f64 - 2.0 } else { (i % 5) as f64 - 2.0 },
     );
     let plan = Plan::new(x.as_ref(), Metric::of(&*kernel, 2), 8);
-    let coupled = Arc::new(Coupled::new(Arc::new(plan), 1, Solver::Cholesky).unwrap());
+    let coupled = Arc::new(Coupled::new(Arc::new(plan), 1, solver).unwrap());
     let prior = latent(&*kernel, &coupled, &x, Jitter::Relative(1e-6));
     let (first, second) = factors(25);
     let second: Vec<f64> = second.iter().map(|own| own.abs()).collect();
@@ -258,21 +265,26 @@ fn rows_without_prior_variance_are_certain() {
 /// One row, and one neighbour, are enough.
 #[test]
 fn few_rows_are_enough() {
-    for (rows, neighbours) in [(1, 1), (2, 1), (9, 1)] {
-        let own = Problem::new(KERNELS[2].1, rows, 2);
-        let coupled =
-            Arc::new(Coupled::new(Arc::new(own.plan(neighbours)), 1, Solver::Cholesky).unwrap());
-        let prior = latent(&*own.kernel, &coupled, &own.x, JITTERS[0]);
-        let sited = prior.sited(&vec![0.7; rows], &vec![1.3; rows]).unwrap();
-        let fields = prior.into_fields(vec![sited]).unwrap();
-        let (mean, variance) = fields.marginals(own.x.as_ref()).unwrap();
-        assert!(mean[(0, 0)] > 0.0 && variance[(0, 0)] < 2.3);
-        if rows == 1 {
-            let v = 1.0 / (1.0 / (2.3 * 1.002) + 1.3);
-            let b = 1.0 / 1.002;
-            assert!((mean[(0, 0)] - 0.7 * v * b).abs() < 1e-10);
-            assert!((variance[(0, 0)] - (2.3 * (1.0 - b) + b * b * v)).abs() < 1e-10);
+    for (solver, tolerance) in [(Solver::Cholesky, 1e-10), (Solver::Iterative, 1e-6)] {
+        for (rows, neighbours) in [(1, 1), (2, 1), (9, 1)] {
+            few_rows(solver, tolerance, rows, neighbours);
         }
+    }
+}
+
+fn few_rows(solver: Solver, tolerance: f64, rows: usize, neighbours: usize) {
+    let own = Problem::new(KERNELS[2].1, rows, 2);
+    let coupled = Arc::new(Coupled::new(Arc::new(own.plan(neighbours)), 1, solver).unwrap());
+    let prior = latent(&*own.kernel, &coupled, &own.x, JITTERS[0]);
+    let sited = prior.sited(&vec![0.7; rows], &vec![1.3; rows]).unwrap();
+    let fields = prior.into_fields(vec![sited]).unwrap();
+    let (mean, variance) = fields.marginals(own.x.as_ref()).unwrap();
+    assert!(mean[(0, 0)] > 0.0 && variance[(0, 0)] < 2.3);
+    if rows == 1 {
+        let v = 1.0 / (1.0 / (2.3 * 1.002) + 1.3);
+        let b = 1.0 / 1.002;
+        assert!((mean[(0, 0)] - 0.7 * v * b).abs() < tolerance);
+        assert!((variance[(0, 0)] - (2.3 * (1.0 - b) + b * b * v)).abs() < tolerance);
     }
 }
 
@@ -281,7 +293,9 @@ fn neighbours_that_need_too_much_memory_are_refused_by_name() {
     let kernel = parse("rbf", crate::kernels::Inputs::unnamed(1)).unwrap();
     let x = Mat::from_fn(20, 1, |i, _| i as f64);
     let plan = Plan::new(x.as_ref(), Metric::of(&*kernel, 1), 3);
-    assert!(Coupled::within(Arc::new(plan.clone()), Solver::Cholesky, 10_000).is_ok());
-    let error = Coupled::within(Arc::new(plan), Solver::Cholesky, 20).unwrap_err().to_string();
+    let within = |numbers| Limits { numbers, work: f64::INFINITY };
+    assert!(Coupled::within(Arc::new(plan.clone()), Solver::Cholesky, within(10_000)).is_ok());
+    let error =
+        Coupled::within(Arc::new(plan), Solver::Cholesky, within(20)).unwrap_err().to_string();
     assert!(error.contains("vecchia(neighbours=1)") && error.contains("svgp"), "{error}");
 }

@@ -1,7 +1,10 @@
 //! Normal laws of rows with a sparse precision, which a factor or draws describe.
 
 use crate::error::Result;
-use crate::linalg::{Mat, MatMut, MatRef, SelectedInverse, SparseCholesky, product};
+use crate::linalg::{
+    Mat, MatMut, MatRef, Par, SelectedInverse, SparseCholesky, product, solve_lower,
+};
+use faer::reborrow::{Reborrow, ReborrowMut};
 use std::fmt::Debug;
 
 /// Gives a matrix of normal numbers of a shape.
@@ -27,8 +30,8 @@ pub(super) trait Pairs: Sync {
     /// Returns the variances.
     fn diagonal(&self) -> Vec<f64>;
 
-    /// Fills in the covariances (n×n) of neighbours.
-    fn of_clique(&self, rows: &[u32], out: MatMut<'_, f64>) -> Result<()>;
+    /// Fills in L⁻¹ Cov L⁻ᵀ (n×n) of the covariances of a block, with the factor L of its prior: right where one of both rows responds.
+    fn whitened(&self, rows: &[u32], l: MatRef<'_, f64>, out: MatMut<'_, f64>) -> Result<()>;
 }
 
 impl Law for SparseCholesky {
@@ -58,8 +61,12 @@ impl Pairs for SelectedInverse {
         SelectedInverse::diagonal(self)
     }
 
-    fn of_clique(&self, rows: &[u32], out: MatMut<'_, f64>) -> Result<()> {
-        SelectedInverse::of_clique(self, rows, out);
+    fn whitened(&self, rows: &[u32], l: MatRef<'_, f64>, mut out: MatMut<'_, f64>) -> Result<()> {
+        SelectedInverse::of_clique(self, rows, out.rb_mut());
+        solve_lower(l, out.rb_mut(), Par::Seq);
+        let mut turned = out.rb().transpose().to_owned();
+        solve_lower(l, turned.as_mut(), Par::Seq);
+        out.copy_from(&turned);
         Ok(())
     }
 }

@@ -44,7 +44,9 @@
 //! **Inducing points** for what is far, neighbours for the rest: [`FullScale`].
 
 mod copies;
+mod coupled;
 mod density;
+mod draws;
 mod factored;
 mod features;
 mod fields;
@@ -61,11 +63,12 @@ mod rounds;
 mod tree;
 
 pub use copies::{Copies, Merged};
+pub use coupled::{Coupled, MOST_WORK, Solver, work_of_factor};
 pub use density::{Density, Rows, Slopes, log_density, with_slopes};
 pub use features::Features;
 pub use fields::Fields;
 pub use full_scale::{Common, FullScale};
-pub use latent::{Coupled, Covariances, Latent, MOST_WORK, Sited, Solver};
+pub use latent::{Covariances, Latent, Sited};
 pub use metric::Metric;
 pub use nearest::{Joint, Nearest};
 pub use plan::{Block, Plan};
@@ -73,9 +76,9 @@ pub use plan::{Block, Plan};
 use plan::maximin;
 
 #[cfg(test)]
-mod full_scale_tests;
+mod draws_tests;
 #[cfg(test)]
-mod gradients_tests;
+mod full_scale_tests;
 #[cfg(test)]
 mod latent_tests;
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub(super) const LANES: usize = 8;
 /// A number of each of these vectors.
 pub(super) type Lanes = [f64; LANES];
 
-/// Who is conditioned on whom, in the order of a plan.
+/// Which rows each row is conditioned on, in the order of a plan.
 #[derive(Debug)]
 pub(super) struct Conditioning {
     /// Where rows begin, and the end.
@@ -154,6 +154,25 @@ impl Root {
     pub(super) fn users(&self, column: u32) -> impl Iterator<Item = (u32, f64)> {
         let own = self.pattern.uses[column as usize]..self.pattern.uses[column as usize + 1];
         self.pattern.users[own].iter().map(|(row, at)| (*row, self.values[*at as usize]))
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.pattern.rows()
+    }
+
+    /// Solves Vx = e.
+    pub(super) fn solved(&self, e: Vec<Lanes>) -> Vec<Lanes> {
+        let mut x = e;
+        for j in 0..x.len() {
+            let (columns, values) = self.row(j);
+            let last = columns.len() - 1;
+            let mut own = x[j];
+            for (i, v) in columns.iter().zip(values).take(last) {
+                add(&mut own, -v, &x[*i as usize]);
+            }
+            x[j] = own.map(|own| own / values[last]);
+        }
+        x
     }
 
     /// Adds Vᵀw to `out`.

@@ -255,6 +255,7 @@ fn what_it_cannot_do_is_refused_by_name() {
         ("vecchia(neighbours=many)", "from 1 to 500"),
         ("vecchia(m=3)", "known: neighbours, latent, solver"),
         ("vecchia(solver=lu)", "auto, cholesky or iterative"),
+        ("vecchia(solver=iterative)", "with latent=true; leave it out"),
         ("vecchia(latent=perhaps)", "true or false"),
         ("full-scale(latent=true)", "known: neighbours, moving"),
         ("svgp(neighbours=3)", "vecchia(neighbours=50)"),

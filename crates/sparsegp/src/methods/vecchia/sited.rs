@@ -20,9 +20,10 @@ use std::sync::Arc;
 /// What is added to every prior variance, as a part of it.
 const JITTER: Jitter = Jitter::Relative(1e-6);
 
-/// What a step may promise at the end, in nats, where variances are averages over draws.
+/// What a step may promise at the end, in nats, where variances are averages over draws, and most steps then.
 const ENDED_BY_DRAWS: f64 = 1e-3;
-/// By how much the bound may fall in a step then, in nats a row.
+const STEPS_BY_DRAWS: usize = 40;
+/// By how much the bound may be below the highest then, in nats a row.
 const SLACK_OF_DRAWS: f64 = 1e-4;
 
 /// What a row contributes.
@@ -95,13 +96,14 @@ impl<'a> Field<'a> {
         Ok(Self { engine, rows, mean, priors, averaged })
     }
 
-    /// Returns how the best sites are searched for. Draws need precisions that are not negative, and leave no more digits.
+    /// Returns how the best sites are searched for. Draws need precisions that are not negative, and variances by draws are not exact.
     fn search(&self) -> Search {
         match self.averaged {
             true => Search {
                 least: vec![0.0],
                 ended: ENDED_BY_DRAWS,
                 slack: SLACK_OF_DRAWS * self.mean.nrows() as f64,
+                steps: STEPS_BY_DRAWS,
                 ..Search::default()
             },
             false => Search::default(),
@@ -161,11 +163,14 @@ impl sites::Prior for Field<'_> {
         self.marginals_of(latent, own, &self.sited(latent, own)?)
     }
 
-    fn mean_of(&self, latent: usize, own: &sites::Factors) -> Result<Option<Mat<f64>>> {
+    fn means_are_cheap(&self) -> bool {
+        self.averaged
+    }
+
+    fn mean_of(&self, latent: usize, own: &sites::Factors) -> Result<Mat<f64>> {
         let (places, prior) = self.prior(latent);
-        let found = prior.mean(&places.sums(&own.first()), &places.sums(&own.second()))?;
-        let by_row = |mean: Vec<f64>| Mat::from_fn(own.noise.len(), 1, |i, _| mean[places.of(i)]);
-        Ok(found.map(by_row))
+        let mean = prior.mean(&places.sums(&own.first()), &places.sums(&own.second()))?;
+        Ok(Mat::from_fn(own.noise.len(), 1, |i, _| mean[places.of(i)]))
     }
 }
 
@@ -218,14 +223,15 @@ pub(super) fn evaluate(
         let start: usize = model.kernels[..index].iter().map(|kernel| kernel.num_params()).sum();
         let (_, prior) = field.prior(l);
         let sited = field.sited(l, own)?;
-        noise += (0.5 * sited.noise).powi(2);
+        // all functions have the same normal numbers: errors may be equal
+        noise += 0.5 * sited.noise;
         let (_, covariances) = prior.variances(&sited, &go_on)?;
         let slopes = prior.slopes(&sited, &covariances, &go_on)?;
         parts.kernel[start..].iter_mut().zip(&slopes).for_each(|(sum, own)| *sum += own);
     }
     model.mean.vjp(field.rows.x.as_ref(), found.a.as_ref(), parts.mean);
     parts.likelihood.copy_from_slice(&found.params);
-    let diagnostics = Diagnostics { noise: noise.sqrt(), ..Diagnostics::default() };
+    let diagnostics = Diagnostics { noise, ..Diagnostics::default() };
     Ok(Evaluation { value: found.value, gradient, diagnostics })
 }
 

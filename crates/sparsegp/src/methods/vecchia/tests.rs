@@ -257,7 +257,7 @@ fn draws_are_near_a_factor() {
         );
         assert_ne!(found.value, right.value);
         for (a, b) in found.gradient.iter().zip(&right.gradient) {
-            assert!((a - b).abs() < latents + 0.1 * b.abs(), "{likelihood}: {a} and {b}");
+            assert!((a - b).abs() < 0.5 * latents + 0.1 * b.abs(), "{likelihood}: {a} and {b}");
         }
         let predict = |own: &Model| {
             own.method.posterior(own, &engine, &data).unwrap().predict_f(places.as_ref()).unwrap()
@@ -279,6 +279,20 @@ fn draws_are_near_a_factor() {
         };
         assert_eq!(with(1), with(3));
     }
+}
+
+/// A count that is far too large for the first Newton step ends no training.
+#[test]
+fn a_count_far_from_all_others_is_taken() {
+    let (likelihood, kernels, _, _) = CASES[0];
+    let mut data = rows(1, |_, _| 0.0);
+    data.y[(6, 0)] = 1e4;
+    let value = |solver: &str| {
+        let name = format!("vecchia(neighbours=9, solver={solver})");
+        model(&name, kernels, likelihood, 1, 1e-5).evaluate(&Cpu::default(), &data).unwrap().value
+    };
+    let (drawn, exact) = (value("iterative"), value("cholesky"));
+    assert!((drawn - exact).abs() < 1e-3 * exact.abs(), "{drawn} and {exact}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Conjugate gradients and draws against dense matrices.
 
-use super::gradients::{DRAWS, Draws, PROBES};
+use super::coupled::Limits;
+use super::draws::{DRAWS, Draws, PROBES, control};
 use super::latent_tests::{dense_precision, factors, inverse, latent, raised};
 use super::root::{LANES, Lanes};
 use super::tests::{KERNELS, Problem};
@@ -105,6 +106,9 @@ fn means_are_exact_and_determinants_within_their_error() {
         assert!((log_near + logs.iter().sum::<f64>() - dense.log_a).abs() < 1e-6, "{}", kernel.1);
         let deviation =
             (2.0 * logs.iter().map(|own| own * own).sum::<f64>() / PROBES as f64).sqrt();
+        // the standard error is that of fifteen draws
+        let ratio = (sited.noise + 1e-9) / (deviation + 1e-9);
+        assert!((0.4..2.0).contains(&ratio), "{}: {} {deviation}", kernel.1, sited.noise);
         let z = (sited.log_det - right) / (deviation + 1e-9);
         assert!(z.abs() < 4.0, "{}: {z}, {deviation}", kernel.1);
         all.push(z);
@@ -149,11 +153,14 @@ fn variances_are_within_their_error() {
 /// Slopes differ from those of a factor by what averages of draws differ, at most.
 #[test]
 fn slopes_are_within_their_error() {
+    let mut all = Vec::new();
     for (kernel, neighbours) in KERNELS.iter().zip([4, 5, 6, 7, 5, 6, 8]) {
         let dense = Dense::new(*kernel, neighbours);
         let (prior, sited) = dense.sited();
-        let (_, pairs) = prior.variances(&sited, &|| Ok(())).unwrap();
+        let (variances, pairs) = prior.variances(&sited, &|| Ok(())).unwrap();
         let slopes = prior.slopes(&sited, &pairs, &|| Ok(())).unwrap();
+        let control = control(&dense.second, &variances);
+        assert!(control > 0.05 && control < 0.95, "{control}");
         let plan = Arc::new(dense.plan.clone());
         let coupled = Arc::new(Coupled::new(plan, 1, Solver::Cholesky).unwrap());
         let prior = latent(&*dense.own.kernel, &coupled, &dense.own.x, JITTER);
@@ -163,14 +170,20 @@ fn slopes_are_within_their_error() {
         for (k, (slope, right)) in slopes.iter().zip(&right).enumerate() {
             let moved = moved(&*dense.own.kernel, k, 1e-5);
             let q = dense_precision(&dense.plan, &raised(&*moved, &dense.own.x, JITTER));
-            let ds = product(((&q - &dense.q) * 1e5).as_ref(), dense.s.as_ref());
-            let square: f64 =
-                (0..ROWS).map(|i| (0..ROWS).map(|j| ds[(i, j)] * ds[(j, i)]).sum::<f64>()).sum();
-            let deviation = (0.5 * square / DRAWS as f64).sqrt();
+            let square = |s: &Mat<f64>| -> f64 {
+                let ds = product(((&q - &dense.q) * 1e5).as_ref(), s.as_ref());
+                (0..ROWS).map(|i| (0..ROWS).map(|j| ds[(i, j)] * ds[(j, i)]).sum::<f64>()).sum()
+            };
+            let (a, b) = (square(&dense.s), square(&inverse(&dense.q).0));
+            let variance = a - 2.0 * control * a + control * control * b;
+            let deviation = (0.5 * variance / DRAWS as f64).sqrt();
             let z = (slope - right) / (deviation + 1e-6 * (1.0 + right.abs()));
             assert!(z.abs() < 4.0, "{}, {k}: {slope}, {right}, {z}", kernel.1);
+            all.push(z);
         }
     }
+    let square = all.iter().map(|z| z * z).sum::<f64>() / all.len() as f64;
+    assert!((0.2..3.0).contains(&square), "{square}: {all:?}");
 }
 
 /// Returns a kernel with a parameter moved, as the optimiser sees it.
@@ -189,24 +202,69 @@ fn moved(kernel: &dyn Kernel, index: usize, by: f64) -> Box<dyn Kernel> {
     unreachable!("a parameter has a place")
 }
 
+/// Without factors nothing is learnt, and nothing is left to chance but the variances.
 #[test]
-fn precisions_below_0_are_refused() {
+fn without_factors_the_law_is_the_prior() {
+    for kernel in KERNELS {
+        let dense = Dense::new(*kernel, 6);
+        let prior = dense.prior(&*dense.own.kernel);
+        let sited = prior.sited(&[0.0; ROWS], &[0.0; ROWS]).unwrap();
+        assert!(sited.log_det.abs() < 1e-9 && sited.noise < 1e-9, "{}", kernel.1);
+        assert!(sited.mean.iter().all(|own| *own == 0.0));
+        let (_, pairs) = prior.variances(&sited, &|| Ok(())).unwrap();
+        let slopes = prior.slopes(&sited, &pairs, &|| Ok(())).unwrap();
+        assert!(slopes.iter().all(|own| own.abs() < 1e-3), "{}: {slopes:?}", kernel.1);
+    }
+}
+
+#[test]
+fn what_is_no_precision_of_a_factor_is_refused() {
     let dense = Dense::new(KERNELS[2], 6);
-    let mut second = dense.second.clone();
-    second[7] = -0.01;
-    let error = dense.prior(&*dense.own.kernel).sited(&dense.first, &second).unwrap_err();
-    assert!(error.is_recoverable(), "{error}");
+    let prior = dense.prior(&*dense.own.kernel);
+    for wrong in [-0.01, f64::NAN, f64::INFINITY] {
+        let mut second = dense.second.clone();
+        second[7] = wrong;
+        let error = prior.sited(&dense.first, &second).unwrap_err();
+        assert!(error.is_recoverable(), "{error}");
+        let error = prior.mean(&dense.first, &second).unwrap_err();
+        assert!(error.is_recoverable(), "{error}");
+    }
+    // nor are numbers that overflow taken for a solution
+    let huge: Vec<f64> = dense.first.iter().map(|own| own * 1e300).collect();
+    assert!(prior.mean(&huge, &dense.second).is_err());
+}
+
+/// Large factors are as good as exact: they leave nothing to the draws.
+#[test]
+fn strong_factors_decide() {
+    let dense = Dense::new(KERNELS[2], 6);
+    let second = [1e8; ROWS];
+    let prior = dense.prior(&*dense.own.kernel);
+    let sited = prior.sited(&dense.first.iter().map(|own| own * 1e8).collect::<Vec<_>>(), &second);
+    let sited = sited.unwrap();
+    let (variances, _) = prior.variances(&sited, &|| Ok(())).unwrap();
+    for i in 0..ROWS {
+        assert!((sited.mean[i] - dense.first[i]).abs() < 1e-4, "{i}");
+        assert!((variances[i] * 1e8 - 1.0).abs() < 1e-4, "{i}: {}", variances[i]);
+    }
 }
 
 /// Rows that need no factor are not refused for its size; and what draws need is.
 #[test]
 fn what_a_solver_needs_decides() {
     let own = Problem::new(KERNELS[5].1, 120, 3);
-    let within = |solver, most| Coupled::within(Arc::new(own.plan(10)), solver, most);
-    assert!(!within(Solver::Auto, usize::MAX).unwrap().is_iterative());
-    assert!(within(Solver::Iterative, usize::MAX).unwrap().is_iterative());
-    let error = within(Solver::Iterative, 100).unwrap_err().to_string();
+    let within = |solver, numbers, work| {
+        Coupled::within(Arc::new(own.plan(10)), solver, Limits { numbers, work })
+    };
+    let any = usize::MAX;
+    assert!(!within(Solver::Auto, any, 1e9).unwrap().is_iterative());
+    assert!(within(Solver::Auto, any, 1e4).unwrap().is_iterative());
+    // so few multiplications that no order is looked for
+    assert!(within(Solver::Auto, any, 1.0).unwrap().is_iterative());
+    assert!(!within(Solver::Cholesky, any, 1.0).unwrap().is_iterative());
+    assert!(within(Solver::Iterative, any, 1e9).unwrap().is_iterative());
+    let error = within(Solver::Iterative, 100, 1e9).unwrap_err().to_string();
     assert!(error.contains("draws of") && error.contains("svgp"), "{error}");
-    let error = within(Solver::Cholesky, 100).unwrap_err().to_string();
+    let error = within(Solver::Cholesky, 100, 1e9).unwrap_err().to_string();
     assert!(error.contains("a factor of"), "{error}");
 }
