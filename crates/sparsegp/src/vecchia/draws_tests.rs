@@ -243,9 +243,9 @@ fn strong_factors_decide() {
     let sited = prior.sited(&dense.first.iter().map(|own| own * 1e8).collect::<Vec<_>>(), &second);
     let sited = sited.unwrap();
     let (variances, _) = prior.variances(&sited, &|| Ok(())).unwrap();
-    for i in 0..ROWS {
+    for (i, own) in variances.iter().enumerate() {
         assert!((sited.mean[i] - dense.first[i]).abs() < 1e-4, "{i}");
-        assert!((variances[i] * 1e8 - 1.0).abs() < 1e-4, "{i}: {}", variances[i]);
+        assert!((own * 1e8 - 1.0).abs() < 1e-4, "{i}: {own}");
     }
 }
 
