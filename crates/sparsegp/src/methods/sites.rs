@@ -312,7 +312,7 @@ impl Place<'_> {
                 Err(error) if error.is_recoverable() => None,
                 Err(error) => return Err(error),
             };
-            // a NaN is no gain either
+            // a NaN does not raise it
             let Some((gain, new)) = gain.filter(|(gain, _)| *gain >= 0.0) else {
                 rate *= 0.5;
                 if rate < SMALLEST {

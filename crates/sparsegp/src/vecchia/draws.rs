@@ -11,14 +11,16 @@
 //! Cov f_C ≈ A_CC⁻¹ + 1/S Σₛ gₛgₛᵀ      gₛ = A_CC⁻¹r_C − x_C = A_CC⁻¹A_C∂ x_∂
 //! ```
 //!
-//! - **Slopes** need L⁻¹ Cov(f_C) L⁻ᵀ in the entries of rows that respond, with the factor of their block under the prior. Under the prior it is the identity there, which
-//!   draws x° = V⁻¹ε with the same ε estimate as well: they are a control variate. Their error is that of the posterior's draws wherever the
-//!   rows say little, and cancels there. As E xx°ᵀ = A⁻¹, the variance of a slope is
-//!   ½{a − 2βa + β²b}/S with a = tr (dQ A⁻¹)² and b = tr (dQ Q⁻¹)², least at β = a/b, of which the mean square of 1 − λᵢvᵢ is an estimate:
+//! - **Slopes** need L⁻¹ Cov(f_C) L⁻ᵀ in the entries of rows that respond, with the factor of their block under the prior. Where rows
+//!   say little, it is nearly what it is under the prior, the identity, and what the rows have taken from that is averaged:
 //!
 //! ```text
-//! βI + 1/S Σₛ (zₛzₛᵀ − βz°ₛz°ₛᵀ)      zₛ = L⁻¹x_C      z°ₛ = L⁻¹x°_C
+//! t = Λ^½ε′ − Λx ~ N(0, Λ − ΛA⁻¹Λ)      y = Q⁻¹t ~ N(0, Q⁻¹ − A⁻¹)      I − 1/S Σₛ zₛzₛᵀ with z = L⁻¹y_C
 //! ```
+//!
+//!   Its variance is that of the directions in which rows say something, and of the draws x themselves that of the others: y is taken where
+//!   the mean of 1 − λᵢvᵢ is above a half. (A slope ½ tr dQ Cov has the variance ½ tr (dQ Cov y)²/S, or with x in the place of y. Of a
+//!   smooth kernel the other directions are many, and their slopes large.)
 //!
 //! - **log |A|** = log |P| + tr log U⁻¹AU⁻ᵀ, the latter by Lanczos' method on draws of N(0, P), whose matrices conjugate gradients
 //!   give (Gardner, Pleiss, Bindel, Weinberger & Wilson 2018, §4; Kündig & Sigrist 2025, §3.2, for Vecchia's approximation).
@@ -61,10 +63,10 @@ pub(super) struct Draws {
     second: Vec<f64>,
     /// The prior variances.
     prior: Vec<f64>,
-    /// Draws, what A makes of them, and those of the prior where slopes are asked for; chunk by chunk.
+    /// x, r = Ax, and y where slopes are asked for; chunk by chunk.
     x: Vec<Single>,
     r: Vec<Single>,
-    before: Vec<Single>,
+    y: Vec<Single>,
 }
 
 /// What a chunk of vectors gives.
@@ -72,7 +74,7 @@ enum Chunk {
     Draws {
         x: Single,
         r: Single,
-        before: Option<Single>,
+        y: Option<Single>,
     },
     /// The mean, of the first chunk, and logs of the probes.
     Logs {
@@ -110,14 +112,13 @@ impl Draws {
             None => Self::logs(&system, chunk, (chunk == 0).then_some(first)),
             Some(chunk) => Self::chunk(&system, root, chunk, slopes),
         });
-        let (mut x, mut r, mut before, mut all, mut mean) =
-            (vec![], vec![], vec![], vec![], vec![]);
+        let (mut x, mut r, mut y, mut all, mut mean) = (vec![], vec![], vec![], vec![], vec![]);
         for own in own.collect::<Result<Vec<_>>>()? {
             match own {
-                Chunk::Draws { x: own, r: of_a, before: prior } => {
+                Chunk::Draws { x: own, r: of_a, y: taken } => {
                     x.push(own);
                     r.push(of_a);
-                    before.extend(prior);
+                    y.extend(taken);
                 }
                 Chunk::Logs { mean: own, logs } => {
                     mean = own.unwrap_or(mean);
@@ -131,7 +132,7 @@ impl Draws {
         let log_det = system.near.log_det() - root.log_det() + average;
         let (root, plan) = (Arc::clone(root), Arc::clone(plan));
         let (second, prior) = (second.to_vec(), prior.to_vec());
-        let law = Self { root, plan, second, prior, x, r, before };
+        let law = Self { root, plan, second, prior, x, r, y };
         Ok(Found { mean, log_det, noise, law })
     }
 
@@ -139,11 +140,11 @@ impl Draws {
     fn chunk(system: &System<'_>, root: &Root, chunk: usize, slopes: bool) -> Result<Chunk> {
         let normal = |what: &str| normals(&format!("vecchia/{what}/{chunk}"), root.size());
         let single = |own: &[Lanes]| own.iter().map(|own| own.map(|own| own as f32)).collect();
-        let of_rows = normal("rows");
-        let r = system.drawn(&of_rows, &normal("factors"));
+        let of_factors = normal("factors");
+        let r = system.drawn(&normal("rows"), &of_factors);
         let (x, _) = system.solve(&r, &[LEFT_OF_DRAWS; LANES])?;
-        let before = slopes.then(|| single(&root.solved(of_rows)));
-        Ok(Chunk::Draws { x: single(&x), r: single(&r), before })
+        let y = slopes.then(|| single(&root.solved(&system.taken(&of_factors, &x))));
+        Ok(Chunk::Draws { x: single(&x), r: single(&r), y })
     }
 
     /// Solves for a chunk of probes; for the mean given λ₁ in the place of the first, where that is given.
@@ -292,7 +293,7 @@ impl Law for Draws {
         let all = all.collect::<Result<Vec<_>>>()?;
         let mut diagonal = vec![0.0; ranks.len()];
         all.into_iter().flatten().for_each(|(row, own)| diagonal[row as usize] = own);
-        Ok(Box::new(Averaged { control: control(&self.second, &diagonal), law: self, diagonal }))
+        Ok(Box::new(Averaged { little: say_little(&self.second, &diagonal), law: self, diagonal }))
     }
 
     fn forms(&self, vectors: &[Vec<(u32, f64)>], _: &mut Mat<f64>) -> Result<Vec<f64>> {
@@ -331,14 +332,14 @@ impl Law for Draws {
 struct Averaged<'a> {
     law: &'a Draws,
     diagonal: Vec<f64>,
-    /// β.
-    control: f64,
+    /// Whether slopes average what the rows have taken from the prior.
+    little: bool,
 }
 
-/// Returns β for λ₂ and variances of the rows.
-pub(super) fn control(second: &[f64], variances: &[f64]) -> f64 {
-    let left = second.iter().zip(variances).map(|(by, own)| (1.0 - by * own).clamp(0.0, 1.0));
-    left.map(|left| left * left).sum::<f64>() / variances.len().max(1) as f64
+/// Returns whether rows with these λ₂ and variances say little.
+pub(super) fn say_little(second: &[f64], variances: &[f64]) -> bool {
+    let left: f64 = second.iter().zip(variances).map(|(by, own)| 1.0 - by * own).sum();
+    left > 0.5 * variances.len() as f64
 }
 
 impl Pairs for Averaged<'_> {
@@ -347,20 +348,16 @@ impl Pairs for Averaged<'_> {
     }
 
     fn whitened(&self, rows: &[u32], l: MatRef<'_, f64>, mut out: MatMut<'_, f64>) -> Result<()> {
-        let n = rows.len();
-        let gathered = |all: &[Single]| {
-            let at = |i: usize, s: usize| f64::from(all[s / LANES][rows[i] as usize][s % LANES]);
-            let mut z = Mat::from_fn(n, LANES * all.len(), at);
-            solve_lower(l, z.as_mut(), Par::Seq);
-            z
-        };
+        let (all, sign) = if self.little { (&self.law.y, -1.0) } else { (&self.law.x, 1.0) };
+        let at = |i: usize, s: usize| f64::from(all[s / LANES][rows[i] as usize][s % LANES]);
+        let mut z = Mat::from_fn(rows.len(), LANES * all.len(), at);
+        solve_lower(l, z.as_mut(), Par::Seq);
         out.fill(0.0);
-        (0..n).for_each(|i| out[(i, i)] = self.control);
-        for (all, sign) in [(&self.law.x, 1.0), (&self.law.before, -self.control)] {
-            let z = gathered(all);
-            let share = sign / z.ncols() as f64;
-            gram_lower(out.rb_mut(), Accum::Add, z.transpose(), z.transpose(), share, Par::Seq);
+        if self.little {
+            (0..rows.len()).for_each(|i| out[(i, i)] = 1.0);
         }
+        let share = sign / z.ncols() as f64;
+        gram_lower(out.rb_mut(), Accum::Add, z.transpose(), z.transpose(), share, Par::Seq);
         mirror_lower(out);
         Ok(())
     }

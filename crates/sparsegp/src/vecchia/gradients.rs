@@ -56,6 +56,14 @@ impl<'a> System<'a> {
         r
     }
 
+    /// Returns Λ^½ε′ − Λx of draws x, which has the covariance Λ − ΛA⁻¹Λ.
+    pub(super) fn taken(&self, of_factors: &[Lanes], x: &[Lanes]) -> Vec<Lanes> {
+        let one = |((own, x), by): ((&Lanes, &Lanes), &f64)| {
+            std::array::from_fn(|l| own[l] * by.sqrt() - by * x[l])
+        };
+        of_factors.iter().zip(x).zip(self.second).map(one).collect()
+    }
+
     /// Solves Ax = b by conjugate gradients (Hestenes & Stiefel 1952), to these relative tolerances in the norm of P⁻¹.
     ///
     /// # Errors

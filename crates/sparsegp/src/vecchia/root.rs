@@ -160,17 +160,24 @@ impl Root {
         self.pattern.rows()
     }
 
-    /// Solves Vx = e.
-    pub(super) fn solved(&self, e: Vec<Lanes>) -> Vec<Lanes> {
-        let mut x = e;
+    /// Returns Q⁻¹t, by Vᵀ and then V.
+    pub(super) fn solved(&self, t: &[Lanes]) -> Vec<Lanes> {
+        let mut x = t.to_vec();
+        for j in (0..x.len()).rev() {
+            let (columns, values) = self.row(j);
+            let own = x[j].map(|own| own / self.diagonal(j));
+            x[j] = own;
+            for (i, v) in columns.iter().zip(values).take(columns.len() - 1) {
+                add(&mut x[*i as usize], -v, &own);
+            }
+        }
         for j in 0..x.len() {
             let (columns, values) = self.row(j);
-            let last = columns.len() - 1;
             let mut own = x[j];
-            for (i, v) in columns.iter().zip(values).take(last) {
+            for (i, v) in columns.iter().zip(values).take(columns.len() - 1) {
                 add(&mut own, -v, &x[*i as usize]);
             }
-            x[j] = own.map(|own| own / values[last]);
+            x[j] = own.map(|own| own / self.diagonal(j));
         }
         x
     }
