@@ -293,7 +293,8 @@ impl Law for Draws {
         let all = all.collect::<Result<Vec<_>>>()?;
         let mut diagonal = vec![0.0; ranks.len()];
         all.into_iter().flatten().for_each(|(row, own)| diagonal[row as usize] = own);
-        Ok(Box::new(Averaged { little: say_little(&self.second, &diagonal), law: self, diagonal }))
+        let little = !self.y.is_empty() && say_little(&self.second, &diagonal);
+        Ok(Box::new(Averaged { law: self, diagonal, little }))
     }
 
     fn forms(&self, vectors: &[Vec<(u32, f64)>], _: &mut Mat<f64>) -> Result<Vec<f64>> {
