@@ -355,9 +355,9 @@ def test_series_of_several_outputs_are_those_of_exact_inference(tmp_path):
     kernel = "matern32(active_dims=[time]) * coregion(output_dim=3, rank=2, active_dims=[site])"
     plain = {"standardise": False, "hyperparameters": "plug-in", "mean": "zero"}
     model = GPRegressor(kernel, method="markov", **plain).fit(X, y)
-    exact = GPRegressor(
-        kernel, method="exact", initial=model.parameters_, pilot=0, max_iter=0, **plain
-    ).fit(X, y)
+    exact = GPRegressor(kernel, method="exact", initial=model.parameters_, pilot=0, max_iter=0, **plain).fit(
+        X, y
+    )
     for own, right in zip(model.predict(new, return_std=True), exact.predict(new, return_std=True)):
         np.testing.assert_allclose(own, right, rtol=1e-6, atol=1e-8)
     model.save(tmp_path / "outputs.gp")
