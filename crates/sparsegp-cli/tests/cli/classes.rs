@@ -222,6 +222,6 @@ fn a_map_of_classes_by_neighbours() {
     for (one, other) in of("d").into_iter().zip(of("all")) {
         assert!((one - other).abs() < 0.1, "{one} {other}");
     }
-    folder.ok("sample d later.csv --samples 3");
+    folder.ok("sample d later.csv --draws 3");
     folder.refused(1, &format!("{fit} full-scale -o f"), &["`full-scale`", "bernoulli", "svgp"]);
 }

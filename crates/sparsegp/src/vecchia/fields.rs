@@ -28,7 +28,7 @@ impl Fields {
     /// Returns means, less the mean function, and variances at places (B×D), B×P each.
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`].
+    /// [`crate::Error::NotPositiveDefinite`].
     pub fn marginals(&self, x: MatRef<'_, f64>) -> Result<(Mat<f64>, Mat<f64>)> {
         let (n, p) = (x.nrows(), self.all.len());
         let (mut means, mut variances) = (Mat::zeros(n, p), Mat::zeros(n, p));
@@ -56,7 +56,7 @@ impl Fields {
     /// Returns means (B×P), and the covariance (B×B) of every function.
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`].
+    /// [`crate::Error::NotPositiveDefinite`].
     pub fn joint(&self, x: MatRef<'_, f64>) -> Result<(Mat<f64>, Vec<Mat<f64>>)> {
         let joint = self.nearest.joint(x)?;
         let given = joint.covariance();
@@ -80,7 +80,7 @@ impl Fields {
     /// Returns joint draws, less the mean function, of every function in turn, B×S; `normal` gives a matrix of normal numbers of a shape.
     ///
     /// # Errors
-    /// [`Error::NotPositiveDefinite`].
+    /// [`crate::Error::NotPositiveDefinite`].
     pub fn draws(
         &self,
         x: MatRef<'_, f64>,
