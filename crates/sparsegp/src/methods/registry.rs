@@ -100,7 +100,7 @@ pub const REGISTRY: &[Entry] = &[
         about: "rows given their nearest neighbours, for space and few inputs: vecchia(neighbours=30, latent=false); an approximate log \
                 evidence, not a bound. For other likelihoods than Gaussian noise, and with latent=true, 16 neighbours of the function \
                 itself, and sites of all rows, by a sparse factor or, where that is large, by draws (solver=auto, cholesky, iterative)",
-        cost: "O(Nm³) for m neighbours, memory O(Nm); with sites a sparse factor of all rows beside it, or some 6 passes over V for each of \
+        cost: "O(Nm³) for m neighbours, memory O(Nm); with sites a sparse factor of all rows beside it, or a few passes over V for each of \
                80 vectors",
         source: "Vecchia 1988; Guinness 2018; Katzfuss & Guinness 2021; Zilber & Katzfuss 2021; Kündig & Sigrist 2025",
         method: &Vecchia {

@@ -19,7 +19,7 @@ pub(super) struct Wolfe {
     /// A bracket that after [`PATIENCE`] trials promises no more than this share of the decrease so far is not worth
     /// another; 0 to continue until both conditions hold.
     pub little: f64,
-    /// Differences of values below this are ignored, and slopes decide (Hager & Zhang 2005, §2).
+    /// Differences of values below this are ignored, and slopes decide (Hager & Zhang 2005).
     pub noise: f64,
 }
 

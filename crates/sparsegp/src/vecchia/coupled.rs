@@ -48,14 +48,14 @@ pub enum Solver {
 #[derive(Debug)]
 pub struct Coupled {
     pub(super) plan: Arc<Plan>,
-    pub(super) means: Means,
+    pub(super) prepared: Prepared,
     /// The place of every row in the order.
     ranks: Vec<u32>,
 }
 
 /// What a solver needs of a plan.
 #[derive(Clone, Debug)]
-pub(super) enum Means {
+pub(super) enum Prepared {
     Cholesky(Arc<Pattern>),
     Iterative(Arc<Conditioning>),
 }
@@ -92,8 +92,8 @@ impl Coupled {
                 let numbers = own.factor_entries();
                 let costly = solver == Solver::Auto && own.work() > most.work;
                 if !costly && numbers <= most.numbers {
-                    let means = Means::Cholesky(Arc::new(own));
-                    return Ok(Self { plan, means, ranks });
+                    let prepared = Prepared::Cholesky(Arc::new(own));
+                    return Ok(Self { plan, prepared, ranks });
                 }
                 ("a factor of ".to_string(), numbers)
             }
@@ -106,8 +106,8 @@ impl Coupled {
                 let numbers =
                     NUMBERS * own.entries() + (DRAWS_OF_PREDICTIONS + solving) * own.rows();
                 if numbers <= most.numbers {
-                    let means = Means::Iterative(Arc::new(own));
-                    return Ok(Self { plan, means, ranks });
+                    let prepared = Prepared::Iterative(Arc::new(own));
+                    return Ok(Self { plan, prepared, ranks });
                 }
                 ("draws of ".to_string(), numbers)
             }
@@ -128,14 +128,14 @@ impl Coupled {
 
     /// Returns whether systems are solved by conjugate gradients.
     pub fn is_iterative(&self) -> bool {
-        matches!(self.means, Means::Iterative(_))
+        matches!(self.prepared, Prepared::Iterative(_))
     }
 
-    /// Estimates the multiplications of a factorisation; none where there is no factor.
+    /// Estimates the multiplications of a factorisation; none where systems are solved by conjugate gradients.
     pub fn work(&self) -> Option<f64> {
-        match &self.means {
-            Means::Cholesky(own) => Some(own.work()),
-            Means::Iterative(_) => None,
+        match &self.prepared {
+            Prepared::Cholesky(own) => Some(own.work()),
+            Prepared::Iterative(_) => None,
         }
     }
 

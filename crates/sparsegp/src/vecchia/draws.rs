@@ -5,7 +5,7 @@
 //!
 //! - **Draws** x = A⁻¹(Vᵀε + Λ^½ε′) ~ N(0, A⁻¹) (Papandreou & Yuille 2010).
 //! - **Covariances** of few rows C, given all others exactly, and averaged over the draws of these (Sidén, Lindgren, Bolin & Villani 2018,
-//!   §3, "block RBMC"), where r = Ax is known:
+//!   "block RBMC"), where r = Ax is known:
 //!
 //! ```text
 //! Cov f_C ≈ A_CC⁻¹ + 1/S Σₛ gₛgₛᵀ      gₛ = A_CC⁻¹r_C − x_C = A_CC⁻¹A_C∂ x_∂
@@ -23,7 +23,7 @@
 //!   smooth kernel the other directions are many, and their slopes large.)
 //!
 //! - **log |A|** = log |P| + tr log U⁻¹AU⁻ᵀ, the latter by Lanczos' method on draws of N(0, P), whose matrices conjugate gradients
-//!   give (Gardner, Pleiss, Bindel, Weinberger & Wilson 2018, §4; Kündig & Sigrist 2025, §3.2, for Vecchia's approximation).
+//!   give (Gardner, Pleiss, Bindel, Weinberger & Wilson 2018; Kündig & Sigrist 2025, for Vecchia's approximation).
 //!
 //! Normal numbers are the same at each call, so that all of this is a function of the hyperparameters.
 

@@ -2,7 +2,7 @@
 
 use super::coupled::Limits;
 use super::draws::{DRAWS, Draws, PROBES, say_little};
-use super::latent_tests::{dense_precision, factors, inverse, latent, raised};
+use super::latent_tests::{dense_precision, factors, inverse, latent, moved, raised};
 use super::root::{LANES, Lanes};
 use super::tests::{KERNELS, Problem};
 use super::*;
@@ -198,22 +198,6 @@ fn slopes_are_within_their_error() {
     let square = all.iter().map(|z| z * z).sum::<f64>() / all.len() as f64;
     assert!((0.2..3.0).contains(&square), "{square}: {all:?}");
     assert!(kinds[0] > 0 && kinds[1] > 0, "{kinds:?}");
-}
-
-/// Returns a kernel with a parameter moved, as the optimiser sees it.
-fn moved(kernel: &dyn Kernel, index: usize, by: f64) -> Box<dyn Kernel> {
-    let (mut kernel, mut left) = (kernel.clone_box(), index);
-    for (_, param) in kernel.params_mut() {
-        let len = param.len();
-        if left < len {
-            let mut values = param.value().to_vec();
-            values[left] += by;
-            param.set("", &values).unwrap();
-            return kernel;
-        }
-        left -= len;
-    }
-    unreachable!("a parameter has a place")
 }
 
 /// Without factors nothing is learnt, and nothing is left to chance but the variances.

@@ -10,7 +10,7 @@ use crate::rng;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
-/// Most steps; five to twelve are usual.
+/// Most steps; a few are usual.
 const MOST_STEPS: usize = 1000;
 pub(super) const MATRIX: &str = "precision of rows given their neighbours, by conjugate gradients";
 const SEED: u64 = 0x7665_6363;
@@ -118,8 +118,8 @@ impl<'a> System<'a> {
 }
 
 impl Krylov {
-    /// Returns zᵀP^-½ log(P^-½AP^-½) P^-½z of a vector z, by Gauss quadrature with Lanczos' matrix (Golub & Meurant 2010, §12): in
-    /// the coefficients of conjugate gradients (Saad 2003, §6.7.3).
+    /// Returns zᵀP^-½ log(P^-½AP^-½) P^-½z of a vector z, by Gauss quadrature with Lanczos' matrix (Golub & Meurant 2010): in
+    /// the coefficients of conjugate gradients (Saad 2003).
     pub(super) fn log(&self, lane: usize) -> Result<f64> {
         let steps = self.steps[lane];
         if steps == 0 {

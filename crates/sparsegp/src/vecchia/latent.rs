@@ -19,7 +19,7 @@
 //! The jitter is a part of every prior variance (or a number), without which rows that follow from others leave Q without digits. Where
 //! the prior has no variance it is that of the mean, whose slope is left out: it is of the size of the jitter.
 
-use super::coupled::Means;
+use super::coupled::Prepared;
 use super::density::{Rows, Scratch};
 use super::draws::{DRAWS, DRAWS_OF_PREDICTIONS, Draws, Found};
 use super::factored::Factored;
@@ -285,8 +285,8 @@ impl Precision {
         rows: Rows<'_>,
         watch: &dyn Fn() -> Result<()>,
     ) -> Result<Self> {
-        match &coupled.means {
-            Means::Cholesky(pattern) => {
+        match &coupled.prepared {
+            Prepared::Cholesky(pattern) => {
                 let (mut entries, mut log_det) = (vec![0.0; pattern.entries()], 0.0);
                 let make = |block: Block<'_>, sides: Mat<f64>| {
                     let n = block.rows.len();
@@ -301,7 +301,7 @@ impl Precision {
                 })?;
                 Ok(Self::Entries(Arc::clone(pattern), entries, log_det))
             }
-            Means::Iterative(pattern) => {
+            Prepared::Iterative(pattern) => {
                 let mut values = vec![0.0; pattern.entries()];
                 let make = |_: Block<'_>, sides: Mat<f64>| sides;
                 roots(kernel, coupled, rows, watch, &make, &mut |block, sides| {

@@ -143,6 +143,22 @@ fn with_all_rows_for_neighbours_it_is_the_prior_itself() {
     }
 }
 
+/// Returns a kernel with a parameter moved, as the optimiser sees it.
+pub(super) fn moved(kernel: &dyn Kernel, index: usize, by: f64) -> Box<dyn Kernel> {
+    let (mut kernel, mut left) = (kernel.clone_box(), index);
+    for (_, param) in kernel.params_mut() {
+        let len = param.len();
+        if left < len {
+            let mut values = param.value().to_vec();
+            values[left] += by;
+            param.set("", &values).unwrap();
+            return kernel;
+        }
+        left -= len;
+    }
+    unreachable!("a parameter has a place")
+}
+
 #[test]
 fn slopes_are_those_of_differences() {
     for ((inputs, name), jitter) in KERNELS.iter().zip(JITTERS.iter().cycle()) {
@@ -158,20 +174,7 @@ fn slopes_are_those_of_differences() {
         let (_, pairs) = prior.variances(&sited, &|| Ok(())).unwrap();
         let slopes = prior.slopes(&sited, &pairs, &|| Ok(())).unwrap();
         for (k, slope) in slopes.iter().enumerate() {
-            let moved = |by: f64| {
-                let (mut kernel, mut left) = (own.kernel.clone(), k);
-                for (_, param) in kernel.params_mut() {
-                    let len = param.len();
-                    if left < len {
-                        let mut values = param.value().to_vec();
-                        values[left] += by;
-                        param.set("", &values).unwrap();
-                        return value(&*kernel);
-                    }
-                    left -= len;
-                }
-                unreachable!("a parameter has a place")
-            };
+            let moved = |by: f64| value(&*moved(&*own.kernel, k, by));
             let h = 1e-4;
             let right =
                 (8.0 * (moved(h) - moved(-h)) - (moved(2.0 * h) - moved(-2.0 * h))) / (12.0 * h);

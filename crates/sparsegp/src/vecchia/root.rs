@@ -4,7 +4,7 @@
 //! lower triangular, so that VᵀV is the factorisation of Q that begins with the last row: UUᵀ with U = Vᵀ, and no entry more.
 //!
 //! **The incomplete factor** UUᵀ ≈ Q + Λ has the pattern of Vᵀ, and drops what the factorisation would fill in beside it (Schäfer,
-//! Katzfuss & Owhadi 2021, §5.2, of Vecchia's approximation with noise; Zilber & Katzfuss 2021, §3.2, of pseudo-observations). A pivot is what is left of
+//! Katzfuss & Owhadi 2021, of Vecchia's approximation with noise; Zilber & Katzfuss 2021, of pseudo-observations). A pivot is what is left of
 //! the precision of a row given all rows before it, and Schur complements of sums are at least the sums of those of the parts: no pivot
 //! is less than Vⱼⱼ² + λⱼ. Where entries that were dropped have left less, it is raised to that.
 
