@@ -78,19 +78,26 @@ fn of_model(fitted: &Fitted) -> Vec<Fact<'_>> {
     if let (Some(column), Some(extra)) = (&fitted.extra_name, model.likelihood.extra()) {
         lines.push((option_of(extra.name).trim_start_matches("--"), column.clone()));
     }
-    let inducing = model.inducing_points().map(|z| z.nrows()).ok();
-    lines.push((
-        "rows",
-        match inducing {
-            Some(m) => format!("{} to learn from, {}", fitted.rows, count(m, "inducing point")),
-            None => format!("{} to learn from", fitted.rows),
-        },
-    ));
+    lines.push(("rows", rows_text(fitted)));
     if let (Some(kept), Some(from)) = (fitted.posterior.kept_rows(), fitted.kept_from()) {
         let kept = count(kept.x.nrows(), "row");
         lines.push(("kept", format!("the latest {kept}; predictions are known from {from} on")));
     }
     lines
+}
+
+/// Returns what a model has learnt from.
+fn rows_text(fitted: &Fitted) -> String {
+    let (model, rows) = (&fitted.model, fitted.rows);
+    let mut text = format!("{rows} to learn from");
+    if let Ok(points) = model.inducing_points() {
+        text += &format!(", {}", count(points.nrows(), "inducing point"));
+    }
+    let sampled = model.method.training_rows(model, rows);
+    if sampled < rows {
+        text += &format!("; hyperparameters from about {sampled} of them, given their neighbours");
+    }
+    text
 }
 
 /// Returns how the training went, and what it decided.

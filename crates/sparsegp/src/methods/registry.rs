@@ -13,7 +13,6 @@ use crate::linalg::Jitter;
 use crate::means;
 use crate::model::Model;
 use crate::terms;
-use crate::vecchia::Solver;
 use std::sync::{Mutex, PoisonError};
 
 /// A method that can be named.
@@ -98,18 +97,13 @@ pub const REGISTRY: &[Entry] = &[
         name: "vecchia",
         aliases: &["nngp", "nearest-neighbours"],
         about: "rows given their nearest neighbours, for space and few inputs: vecchia(neighbours=30, latent=false); an approximate log \
-                evidence, not a bound. For other likelihoods than Gaussian noise, and with latent=true, 16 neighbours of the function \
+                evidence, not a bound. More than 100 000 rows are trained by 50 000 of them given their neighbours among all \
+                (training_rows=50000, all). For other likelihoods than Gaussian noise, and with latent=true, 16 neighbours of the function \
                 itself, and sites of all rows, by a sparse factor or, where that is large, by draws (solver=auto, cholesky, iterative)",
         cost: "O(Nm³) for m neighbours, memory O(Nm); with sites a sparse factor of all rows beside it, or a few passes over V for each of \
                80 vectors",
         source: "Vecchia 1988; Guinness 2018; Katzfuss & Guinness 2021; Zilber & Katzfuss 2021; Kündig & Sigrist 2025",
-        method: &Vecchia {
-            name: "vecchia",
-            neighbours: None,
-            points: None,
-            latent: false,
-            solver: Solver::Auto,
-        },
+        method: &Vecchia::usual("vecchia", None),
     },
     Entry {
         name: "full-scale",
@@ -118,13 +112,7 @@ pub const REGISTRY: &[Entry] = &[
                 full-scale(neighbours=30, moving=false)",
         cost: "O(N(M² + mM + m³)) for m neighbours, memory O(N(M + m))",
         source: "Gyger, Furrer & Sigrist 2025; Zhang, Sang & Huang 2019",
-        method: &Vecchia {
-            name: "full-scale",
-            neighbours: None,
-            points: Some(Placed::Fixed),
-            latent: false,
-            solver: Solver::Auto,
-        },
+        method: &Vecchia::usual("full-scale", Some(Placed::Fixed)),
     },
     Entry {
         name: "titsias2009",

@@ -5,7 +5,8 @@
 //! **Neighbours while a training climbs.** Order and neighbours depend on ratios of lengthscales. If they followed every
 //! point that a line search tries, the objective would jump between them, by far more than what the last steps gain. So a
 //! training holds them where it starts ([`Method::hold`]), climbs, chooses again where it ended, and climbs on if a ratio has
-//! moved by more than [`held::MOVED`]: each climb is of one function, the log density of one process. Elsewhere, and in the end, the objective is that
+//! moved by more than [`held::MOVED`]: each climb is of one function, the log density of one process. Of many rows it sees the densities
+//! of a sample, each given its neighbours among all rows ([`Plan::of_sample`]). Elsewhere, and in the end, the objective is that
 //! of the neighbours at the parameters themselves, so that it depends on nothing but these. Predictions take the nearest rows in any case.
 //!
 //! Weights and known variances of noise are as for [`super::Exact`].
@@ -15,9 +16,10 @@
 
 mod held;
 mod known;
+mod options;
 mod sited;
 
-use super::{Diagnostics, Entry, Evaluation, Method, sites};
+use super::{Diagnostics, Evaluation, Method, sites};
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -38,6 +40,9 @@ pub const DEFAULT_LATENT_NEIGHBOURS: usize = 16;
 /// Inducing points beside the neighbours unless another number is asked for.
 pub const DEFAULT_POINTS: usize = 200;
 
+/// Rows whose densities a training sees unless another number is asked for, where there are more than twice as many.
+pub const DEFAULT_TRAINING_ROWS: usize = 50_000;
+
 /// Most neighbours: a block of them is to stay in cache.
 const MOST_NEIGHBOURS: usize = 500;
 
@@ -56,6 +61,8 @@ pub struct Vecchia {
     pub(super) latent: bool,
     /// How the precision of the function at all rows is solved with.
     pub(super) solver: Solver,
+    /// Rows whose densities a training sees, where somebody has asked for a number.
+    pub(super) training_rows: Option<usize>,
 }
 
 /// What becomes of inducing points beside neighbours.
@@ -68,81 +75,10 @@ pub(super) enum Placed {
 }
 
 impl Vecchia {
-    /// Returns the method of an entry with so many neighbours, as [`super::find`] gives it for
-    /// `vecchia(neighbours=…)`.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] for an unknown option or a value out of range.
-    pub(super) fn entry(registered: &'static Entry, options: &str) -> Result<&'static Entry> {
-        let plain = registered.name;
-        let usual = registered.method.is_sparse().then_some(Placed::Fixed);
-        let known =
-            if usual.is_some() { "neighbours, moving" } else { "neighbours, latent, solver" };
-        let invalid = |reason: String| Error::Invalid(format!("method `{plain}`: {reason}"));
-        let (mut neighbours, mut points, mut latent, mut solver) =
-            (None, usual, false, Solver::Auto);
-        let truth = |key: &str, value: &str| match value {
-            "true" => Ok(true),
-            "false" => Ok(false),
-            _ => Err(invalid(format!("{key}={value}: must be true or false"))),
-        };
-        for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
-            let (key, value) =
-                option.split_once('=').map_or((option, ""), |(k, v)| (k.trim(), v.trim()));
-            if key == "inducing" || key == "points" {
-                return Err(invalid(format!(
-                    "`{key}` is not an option of neighbours; `full-scale` has inducing points, as many as `inducing` says \
-                     (--inducing {value}; in Python n_inducing={value})"
-                )));
-            }
-            if key == "moving" && points.is_some() {
-                points = Some(if truth(key, value)? { Placed::Moving } else { Placed::Fixed });
-                continue;
-            }
-            if key == "latent" && points.is_none() {
-                latent = truth(key, value)?;
-                continue;
-            }
-            if key == "solver" && points.is_none() {
-                solver = match value {
-                    "auto" => Solver::Auto,
-                    "cholesky" => Solver::Cholesky,
-                    "iterative" => Solver::Iterative,
-                    _ => {
-                        return Err(invalid(format!(
-                            "solver={value}: must be auto, cholesky or iterative"
-                        )));
-                    }
-                };
-                continue;
-            }
-            if key != "neighbours" {
-                return Err(invalid(format!("`{key}` is unknown; known: {known}")));
-            }
-            neighbours = value.parse().ok().filter(|m| (1..=MOST_NEIGHBOURS).contains(m));
-            if neighbours.is_none() {
-                return Err(invalid(format!(
-                    "neighbours={value}: must be a whole number from 1 to {MOST_NEIGHBOURS}"
-                )));
-            }
-        }
-        if (neighbours, points, latent, solver) == (None, usual, false, Solver::Auto) {
-            return Ok(registered);
-        }
-        let said = [
-            neighbours.map(|m| format!("neighbours={m}")),
-            (points != usual).then(|| "moving=true".into()),
-            latent.then(|| "latent=true".into()),
-            match solver {
-                Solver::Auto => None,
-                Solver::Cholesky => Some("solver=cholesky".into()),
-                Solver::Iterative => Some("solver=iterative".into()),
-            },
-        ];
-        let name =
-            format!("{plain}({})", said.into_iter().flatten().collect::<Vec<_>>().join(", "));
-        Ok(registered
-            .variant(name, |name| Box::new(Self { name, neighbours, points, latent, solver })))
+    /// Makes the method without options.
+    pub(super) const fn usual(name: &'static str, points: Option<Placed>) -> Self {
+        let (neighbours, training_rows) = (None, None);
+        Self { name, neighbours, points, latent: false, solver: Solver::Auto, training_rows }
     }
 
     fn neighbours(&self) -> usize {
@@ -240,6 +176,14 @@ impl Method for Vecchia {
         false
     }
 
+    fn training_rows(&self, model: &Model, rows: usize) -> usize {
+        if self.points.is_some() || self.has_sites(model) {
+            return rows;
+        }
+        let usual = if rows > 2 * DEFAULT_TRAINING_ROWS { DEFAULT_TRAINING_ROWS } else { rows };
+        self.training_rows.unwrap_or(usual).min(rows)
+    }
+
     fn divides_by_noise(&self) -> bool {
         self.latent
     }
@@ -256,6 +200,12 @@ impl Method for Vecchia {
 
     fn check(&self, model: &Model) -> Result<()> {
         if self.has_sites(model) {
+            if self.training_rows.is_some() {
+                return Err(Error::Invalid(format!(
+                    "method `{}`: `training_rows` is for Gaussian noise whose targets are conditioned on targets; leave it out",
+                    self.name
+                )));
+            }
             return sites::check(model, sited::BOUND);
         }
         model.gaussian()?;
@@ -290,9 +240,9 @@ impl Method for Vecchia {
         let seen = Seen::new(model, ConditioningRows::of(model, super::collect(data)?)?.0);
         let x = seen.places().x;
         let metric = self.metric(model.kernel(), x.ncols())?;
-        let neighbours = self.neighbours();
+        let (neighbours, rows) = (self.neighbours(), self.training_rows(model, x.nrows()));
         hold(engine, neighbours, vec![(metric, x)], |metric, x| {
-            Ok(Arc::new(Plan::new(x, metric, neighbours)))
+            Ok(Arc::new(Plan::of_sample(x, metric, neighbours, rows)))
         })
     }
 

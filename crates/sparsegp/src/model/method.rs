@@ -189,6 +189,12 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         None
     }
 
+    /// Returns the number of rows, of so many, whose densities a training sees, given all others.
+    fn training_rows(&self, model: &Model, rows: usize) -> usize {
+        let _ = model;
+        rows
+    }
+
     /// Returns whether rows are passed in the order of their one input.
     fn is_of_series(&self) -> bool {
         false

@@ -184,8 +184,9 @@ impl Scratch {
         for j in responding() {
             let square: f64 = (0..p).map(|t| z[(j, t)] * z[(j, t)]).sum();
             let log = (2.0 * std::f64::consts::PI).ln() + 2.0 * l[(j, j)].ln();
-            part.density.value -= 0.5 * (p as f64 * log + square);
-            part.density.rounding += f64::EPSILON * self.own.k[(j, j)] / (l[(j, j)] * l[(j, j)]);
+            part.density.value -= 0.5 * block.weight * (p as f64 * log + square);
+            part.density.rounding +=
+                block.weight * f64::EPSILON * self.own.k[(j, j)] / (l[(j, j)] * l[(j, j)]);
         }
         if self.slopes {
             self.pull(kernel, block, p, part);
@@ -222,7 +223,8 @@ impl Scratch {
         }
         sized(&mut self.k_bar, n, n);
         let (sides, others) = (self.sides.as_ref(), self.others.as_ref());
-        gemm(self.k_bar.as_mut(), Accum::Replace, sides, others.transpose(), 0.5, Par::Seq);
+        let half = 0.5 * block.weight;
+        gemm(self.k_bar.as_mut(), Accum::Replace, sides, others.transpose(), half, Par::Seq);
     }
 
     /// Computes Ḡ and r̄ = −Σⱼ vⱼzⱼᵀ over the rows j that respond.
@@ -237,8 +239,8 @@ impl Scratch {
         for (at, j) in responding().enumerate() {
             (0..p).for_each(|t| self.scores[(at, t)] = self.z[(j, t)]);
         }
-        let v = sides.subcols(count, count);
-        gemm(self.r_bar.as_mut(), Accum::Replace, v, self.scores.as_ref(), -1.0, Par::Seq);
+        let (v, weight) = (sides.subcols(count, count), block.weight);
+        gemm(self.r_bar.as_mut(), Accum::Replace, v, self.scores.as_ref(), -weight, Par::Seq);
         for (i, row) in block.rows.iter().enumerate() {
             let own = part.of(*row);
             own[0] += self.k_bar[(i, i)];

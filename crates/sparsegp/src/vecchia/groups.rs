@@ -15,6 +15,9 @@ pub(super) struct Group {
     pub(super) respond: Vec<u32>,
 }
 
+/// No group.
+const NONE: u32 = u32::MAX;
+
 fn cost(members: usize, respond: usize) -> u64 {
     let n = members as u64;
     n * n * (n + FILLING + RESPONDING * respond as u64)
@@ -50,10 +53,11 @@ pub(super) fn single(rows: &[Seen]) -> Vec<Group> {
 
 /// Joins groups where one factorisation of both costs less than two (Guinness 2018, §3.3): every row looks at its neighbours,
 /// the nearest first. Rows keep the neighbours that they have, and get those of their group too, so that the approximation
-/// becomes better. (Where rows come with others that are near, all that is looked at is in cache.)
-pub(super) fn joined(rows: &[Seen], most: usize) -> Vec<Group> {
+/// becomes better. (Where rows come with others that are near, all that is looked at is in cache.) Neighbours that are not
+/// among the rows, of which there are `count` in the order, are in no group.
+pub(super) fn joined(rows: &[Seen], most: usize, count: usize) -> Vec<Group> {
     let mut groups = single(rows);
-    let mut of = vec![0; rows.len()];
+    let mut of = vec![NONE; count];
     rows.iter().enumerate().for_each(|(group, (rank, _))| of[*rank as usize] = group as u32);
     let most_members = LARGEST * (most + 1);
     let mut both = Vec::new();
@@ -61,7 +65,7 @@ pub(super) fn joined(rows: &[Seen], most: usize) -> Vec<Group> {
         for (rank, near) in rows {
             let Some(other) = near.get(away) else { continue };
             let (a, b) = (of[*rank as usize] as usize, of[*other as usize] as usize);
-            if a == b {
+            if a == b || b == NONE as usize {
                 continue;
             }
             let [x, y] = [&groups[a], &groups[b]];

@@ -29,6 +29,9 @@
 //! log p(yⱼ | those before) = −½ P log 2π − P log Lⱼⱼ − ½‖zⱼ‖²
 //! ```
 //!
+//! **A sample** of blocks, each with the weight of those that it stands for, estimates value and slopes of very many rows
+//! ([`Plan::of_sample`]).
+//!
 //! **Adjoint.** From d log Lⱼⱼ = ½ vⱼᵀ dG vⱼ (the pivot dⱼ = Lⱼⱼ² has the slope uⱼuⱼᵀ in G, uⱼ = Lⱼⱼvⱼ = (−bⱼ, 1)) and
 //! zⱼ = vⱼᵀr, dvⱼᵀr = −½ vⱼᵀdG vⱼ zⱼ − vⱼᵀdG Σᵢ₍ᵢ<ⱼ₎ vᵢzᵢ,
 //!
@@ -81,5 +84,7 @@ mod draws_tests;
 mod full_scale_tests;
 #[cfg(test)]
 mod latent_tests;
+#[cfg(test)]
+mod sample_tests;
 #[cfg(test)]
 mod tests;

@@ -113,6 +113,33 @@ fn a_field_is_learnt_as_by_exact_inference() {
     assert!((covered - 0.9).abs() < 0.05, "{covered}");
 }
 
+/// The objective that is reported, and predictions, are of all rows.
+#[test]
+fn hyperparameters_of_a_sample_are_near_those_of_all_rows() {
+    let (rows, new) = (field(4000, "rows"), field(200, "new"));
+    let [all, own] = ["vecchia", "vecchia(training_rows=1500)"].map(|method| fitted(&rows, method));
+    assert_eq!(own.model.method.training_rows(&own.model, 4000), 1500);
+    assert_eq!(all.model.method.training_rows(&all.model, 4000), 4000);
+    assert_eq!(all.model.method.training_rows(&all.model, 400_000), 50_000);
+    let [best, value_of] =
+        [&all, &own].map(|fitted| fitted.report.as_ref().expect("a report").objective);
+    assert!(value_of < best && value_of > best - 6.0, "{value_of} and {best}");
+    for path in ["kernel.variance", "kernel.lengthscales", "likelihood.variance"] {
+        for (a, b) in value(&all.model, path).iter().zip(value(&own.model, path)) {
+            assert!((a / b).ln().abs() < 0.15, "{path}: {a} {b}");
+            assert!(*a != b, "{path}: all rows were seen");
+        }
+    }
+    let dataset = Dataset::from_rows(rows, true).expect("a table");
+    let again = own.model.evaluate(&Cpu::default(), &*dataset.source).expect("a value");
+    assert!((again.value - value_of).abs() < 1e-9 * value_of.abs());
+    let [a, b] = [&all, &own].map(|fitted| {
+        let all = fitted.log_density(new.x.as_ref(), new.y.as_ref(), &[]).expect("densities");
+        all.iter().sum::<f64>() / 200.0
+    });
+    assert!((a - b).abs() < 0.02, "{a} {b}");
+}
+
 /// Stations that were read many times: copies are not each other's neighbours.
 #[test]
 fn many_rows_at_few_places_are_what_they_are_to_exact_inference() {
@@ -257,6 +284,9 @@ fn what_it_cannot_do_is_refused_by_name() {
         ("vecchia(solver=lu)", "auto, cholesky or iterative"),
         ("vecchia(solver=iterative)", "with latent=true; leave it out"),
         ("vecchia(latent=perhaps)", "true or false"),
+        ("vecchia(training_rows=10)", "`all`, or a whole number from 1000"),
+        ("vecchia(training_rows=all, latent=true)", "targets are conditioned on targets"),
+        ("full-scale(training_rows=all)", "known: neighbours, moving"),
         ("full-scale(latent=true)", "known: neighbours, moving"),
         ("svgp(neighbours=3)", "vecchia(neighbours=50)"),
         ("vecchia(points=200)", "`full-scale` has inducing points"),
