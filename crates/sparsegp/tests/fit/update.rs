@@ -334,6 +334,44 @@ fn kernel_and_noise_are_learnt_from_new_rows() {
     assert!((f - (4.0 * -1.6_f64).sin()).abs() < 0.3, "{f}");
 }
 
+/// What old rows said of the noise is not forgotten: trained on a row at a time its variance was that of the last row.
+#[test]
+fn noise_that_is_learnt_row_by_row_is_that_of_all_rows() {
+    let mut rng = sparsegp::rng::stream(5, "row by row");
+    let x = Mat::from_fn(160, 1, |i, _| (i as f64 * 0.618).fract() * 4.0 - 2.0);
+    let normal = |rng: &mut _| (0..12).map(|_| sparsegp::rng::uniform(rng)).sum::<f64>() - 6.0;
+    let y = Mat::from_fn(160, 1, |i, _| (2.0 * x[(i, 0)]).sin() + 0.3 * normal(&mut rng));
+    let mut all = table(160, 1);
+    all.source = Box::new(InMemory { x, y, weights: Vec::new(), extra: Vec::new() });
+    let own = |likelihood: &str, method: &str| FitOptions {
+        inducing: Some(15),
+        likelihood: Some(likelihood.into()),
+        ..options(method, 60)
+    };
+    for (likelihood, method, path) in [
+        ("gaussian", "titsias2009", "likelihood.variance"),
+        ("student-t", "tsvgp", "likelihood.scale"),
+    ] {
+        let own = own(likelihood, method);
+        let of = |fitted: &Fitted| {
+            let params = fitted.model.params();
+            params.iter().find(|(own, _)| own == path).expect("noise").1.scalar()
+        };
+        let whole = of(&fit(&all, &own).expect("a fit"));
+        let mut fitted = fit(&part(&all, 0, 100), &own).expect("a fit");
+        let first = of(&fitted);
+        for i in 100..160 {
+            let train = UpdateOptions { train: 20, ..UpdateOptions::default() };
+            let one = part(&all, i, i + 1);
+            fitted = update(&fitted, &one, &train, &mut |_, _| Ok(())).expect("an update").0;
+            let ratio = (of(&fitted) / first).ln().abs();
+            assert!(ratio < 0.5, "{likelihood}, row {i}: {} from {first}", of(&fitted));
+        }
+        let apart = (of(&fitted) / whole).ln().abs();
+        assert!(apart < 0.25, "{likelihood}: {} and {whole} of all rows", of(&fitted));
+    }
+}
+
 /// Rows that are added to those of exact inference: as if all had been there, at the same hyperparameters.
 #[test]
 fn exact_inference_takes_up_rows() {
