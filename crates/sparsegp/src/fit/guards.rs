@@ -6,6 +6,7 @@ mod worse;
 use super::checks::{
     check_fits, check_rows, check_targets, decades, few_decide, many_classes, two_values,
 };
+use super::distinct::many_copies;
 use super::fitted::Fitted;
 use super::likelihood::likelihood_for;
 use super::sample::sample_rows;
@@ -78,6 +79,7 @@ impl Checked {
         self.warnings.extend(decades(dataset, options, sample.x.as_ref()));
         self.warnings.extend(few_decide(dataset, sample, &*self.likelihood));
         self.warnings.extend(two_values(dataset, options, sample, &*self.likelihood));
+        self.warnings.extend(many_copies(sample, dataset.weight_name.is_some(), &*self.likelihood));
         self.warnings.extend(columns::remarks(dataset, options, sample)?);
         Ok(())
     }

@@ -1,10 +1,11 @@
-//! Inputs that are hardly meant: the target again, and numbers of the rows.
+//! Inputs that are hardly meant: the target again, numbers of the rows, and dates written as numbers.
 
 use crate::data::moments::centred;
 use crate::data::{Encoding, InMemory, InputColumn};
 use crate::error::{Result, in_shell};
 use crate::fit::{Dataset, FitOptions};
 use crate::linalg::{column, sum_of_products};
+use std::collections::HashSet;
 
 /// Fewest rows from which anything is said.
 const FEWEST: usize = 20;
@@ -20,11 +21,13 @@ const NAMED: usize = 3;
 const WHOLE: f64 = 1e-3;
 /// How many whole numbers there may be from the least to the largest, for each row: some rows are left out or put aside.
 const SPARSE: u64 = 2;
+/// Different numbers from which on all looking like dates is no chance: of others one in thirty does.
+const FEWEST_DATES: usize = 8;
 /// Rows that are read at once.
 const CHUNK: usize = 1 << 13;
 
-/// Returns what to say of inputs that give a target away, and of inputs that number the rows. An only input is what the person
-/// asked for: a line, or a time.
+/// Returns what to say of inputs that are dates written as numbers, that give a target away, and that number the rows. But for the
+/// first, an only input is what the person asked for: a line, or a time.
 ///
 /// # Errors
 /// What reading the rows gives.
@@ -34,10 +37,14 @@ pub(super) fn remarks(
     sample: &InMemory,
 ) -> Result<Vec<String>> {
     let inputs = Inputs::of(dataset, sample);
-    if sample.x.nrows() < FEWEST || !inputs.are_several() {
+    if sample.x.nrows() < FEWEST {
         return Ok(Vec::new());
     }
-    let mut found = inputs.giving_away(sample);
+    let mut found = inputs.written_dates(sample);
+    if !inputs.are_several() {
+        return Ok(found);
+    }
+    found.extend(inputs.giving_away(sample));
     for q in inputs.numbering(options)? {
         let name = inputs.column(q);
         found.push(format!(
@@ -74,6 +81,28 @@ impl<'a> Inputs<'a> {
     /// Returns whether more than one column of the table varies.
     fn are_several(&self) -> bool {
         self.varying.iter().any(|q| self.column(*q) != self.column(self.varying[0]))
+    }
+
+    /// Says which inputs are dates written as the numbers 20241231 or 202412.
+    fn written_dates(&self, sample: &InMemory) -> Vec<String> {
+        let mut found = Vec::new();
+        for &q in &self.varying {
+            let plain = self.columns.get(q).is_none_or(|own| own.encoding == Encoding::Number);
+            let scaler = &self.dataset.scaler;
+            let value = |z: &f64| scaler.x_mean[q] + scaler.x_scale[q] * z;
+            let all = column(sample.x.as_ref(), q).iter().map(value).collect::<Vec<f64>>();
+            let Some(format) = written_format(&all).filter(|_| plain) else { continue };
+            let (name, shown) = (self.column(q), all[0].round());
+            found.push(format!(
+                "input column `{name}` looks like dates written as numbers ({shown}), between which distances are not \
+                 lengths of time: from the last day of a year to the next is {}. Read it as dates (`--date-format {}` on the \
+                 command line, `pandas.to_datetime(…, format=\"{format}\")` in Python)",
+                if format == "%Y%m%d" { 8870 } else { 89 },
+                in_shell(&format!("{name}={format}"))
+            ));
+        }
+        found.truncate(NAMED);
+        found
     }
 
     /// Says which inputs give a target away.
@@ -146,6 +175,27 @@ impl<'a> Inputs<'a> {
         };
         plain && self.dataset.scaler.log_unit(q).is_none() && !options.seasons.iter().any(of)
     }
+}
+
+/// Returns the format of dates that were written as numbers, if all of these look like such.
+fn written_format(values: &[f64]) -> Option<&'static str> {
+    let date = |value: f64| {
+        let (whole, near) = (value.round(), (value - value.round()).abs() < WHOLE);
+        let number = if near && (0.0..1e9).contains(&whole) { whole as u32 } else { 0 };
+        let (format, year, month, day) = match number {
+            19_000_000..22_000_000 => ("%Y%m%d", number / 10_000, number / 100 % 100, number % 100),
+            190_000..220_000 => ("%Y%m", number / 100, number % 100, 1),
+            _ => return None,
+        };
+        let valid = (1..=12).contains(&month) && (1..=31).contains(&day);
+        valid.then_some((format, year, month, day))
+    };
+    let all: Vec<_> = values.iter().map(|value| date(*value)).collect::<Option<_>>()?;
+    let format = all.first()?.0;
+    let different: HashSet<_> = all.iter().collect();
+    let months: HashSet<_> = all.iter().map(|own| (own.1, own.2)).collect();
+    let same = all.iter().all(|own| own.0 == format);
+    (same && different.len() >= FEWEST_DATES && months.len() > 1).then_some(format)
 }
 
 /// Returns the correlation of an input with a target that it gives away; values far away do not decide it.
@@ -259,6 +309,24 @@ mod tests {
         let gaps: Vec<f64> = (0..50).map(|i| if i % 2 == 0 { f64::NAN } else { y[i] }).collect();
         assert!(given_away(&y, &gaps).is_some());
         assert!(given_away(&y[..38], &gaps[..38]).is_none());
+    }
+
+    #[test]
+    fn dates_that_were_written_as_numbers_are_known() {
+        let days: Vec<f64> =
+            (0..40).map(|i| f64::from(20_240_101 + i % 28 + 100 * (i / 10))).collect();
+        assert_eq!(written_format(&days), Some("%Y%m%d"));
+        let months: Vec<f64> =
+            (0..30).map(|i| f64::from(201_901 + i % 12 + 100 * (i / 12))).collect();
+        assert_eq!(written_format(&months), Some("%Y%m"));
+        // of one month they are as far apart as they look; the 32nd, a half and few are none
+        assert_eq!(written_format(&days[..10]), None);
+        let with = |last: f64| days.iter().copied().chain([last]).collect::<Vec<f64>>();
+        for last in [20_240_132.0, 20_240_110.5, 20_241_301.0, f64::NAN, 7.0, 202_401.0] {
+            assert_eq!(written_format(&with(last)), None, "{last}");
+        }
+        assert_eq!(written_format(&[20_240_101.0, 20_240_201.0]), None);
+        assert_eq!(written_format(&[]), None);
     }
 
     #[test]
