@@ -38,6 +38,33 @@ fn a_series_continues_after_its_last_row() {
     assert_eq!(folder.read("f.csv").lines().count(), 7);
 }
 
+/// Readings of every three hours with a daily wave, in two columns of dates and values.
+fn readings(n: usize) -> String {
+    let row = |i: usize| {
+        let at = sparsegp::data::date_text(18_630.0 + i as f64 / 8.0);
+        let noise = (i as f64 * 0.414_213_562_373_095).fract() - 0.5;
+        let wave = (i as f64 / 8.0 * std::f64::consts::TAU).sin();
+        format!("{at},{:.4}\n", 20.0 + 4.0 * wave + 2.0 * noise)
+    };
+    "at,load\n".to_owned() + &(0..n).map(row).collect::<String>()
+}
+
+#[test]
+fn a_season_that_dates_show_is_found_and_continued() {
+    let folder = Folder::new();
+    folder.write("load.csv", readings(240));
+    let run = folder.ok("fit load.csv --target load -o m.safetensors");
+    assert!(run.out.contains("repeat after 1d, as `--season` would"), "{}", run.out);
+    let run = folder.ok("forecast m.safetensors load.csv --horizon 2d");
+    for (i, line) in run.out.lines().skip(1).enumerate() {
+        let mean: f64 = line.split(',').nth(1).and_then(|cell| cell.parse().ok()).expect("a mean");
+        let wave = ((240 + i) as f64 / 8.0 * std::f64::consts::TAU).sin();
+        assert!((mean - 20.0 - 4.0 * wave).abs() < 1.0, "{i}: {line}");
+    }
+    let run = folder.ok("fit load.csv --target load --season none -o n.safetensors");
+    assert!(!run.out.contains("repeat after"), "{}", run.out);
+}
+
 #[test]
 fn numbers_are_times_too_and_several_inputs_are_refused() {
     let folder = Folder::new();

@@ -1,7 +1,7 @@
 //! Refusals and warnings about rows, targets and kernels before anything is trained.
 
 use super::pilot::span;
-use super::{Dataset, FitOptions, Fitted, LogInputs, log_inputs};
+use super::{Dataset, FitOptions, Fitted, LogInputs, log_inputs, seasons};
 use crate::data::sphere::inputs_of_places;
 use crate::data::{InMemory, Rows, Scaler};
 use crate::engine::{Description, Sweep, sweep};
@@ -322,7 +322,7 @@ pub(super) fn long_periods(
             let path = path.to_string();
             let longest = param.value().iter().fold(0.0_f64, |a, b| a.max(*b));
             // the checks of seasons report theirs
-            let of_season = param.frozen && !options.seasons.is_empty();
+            let of_season = param.frozen && !seasons::named(options).is_empty();
             if param.role() == Role::Period && param.given && !of_season && longest > span {
                 let text = match options.kernel_in_data_units {
                     true => format!(

@@ -17,8 +17,8 @@ use super::quiet::Quiet;
 use super::start::prepare_start;
 use super::trial::Trial;
 use super::{
-    AUTO_EXACT, AUTO_WHOLE, Dataset, FitOptions, Start, checkpoint, choice, likelihood_for,
-    sample_rows, seasons, series,
+    AUTO_EXACT, AUTO_WHOLE, Dataset, FitOptions, Start, calendar, checkpoint, choice,
+    likelihood_for, sample_rows, seasons, series,
 };
 use crate::data::holidays::inputs_of_holidays;
 use crate::data::sphere::places_of;
@@ -81,10 +81,34 @@ pub(super) fn resolved(
     engine: &dyn Engine,
     observer: &mut dyn Observer,
 ) -> Result<(FitOptions, Option<KernelChoice>)> {
-    let with = |kernel: &str| FitOptions { kernel: kernel.into(), ..options.clone() };
     if !is_automatic(&options.kernel) {
         return Ok((seasons::added(dataset, options)?, None));
     }
+    let settled = settled(dataset, options)?;
+    let found = match settled {
+        Some(_) => Vec::new(),
+        None => calendar::found(dataset, options)?,
+    };
+    if !found.is_empty() {
+        let own = FitOptions { seasons: found.clone(), ..options.clone() };
+        let (own, choice) = among(dataset, &own, None, engine, observer)?;
+        let remark = calendar::remark(&found);
+        let said =
+            |own: KernelChoice| KernelChoice { reason: format!("{}; {remark}", own.reason), ..own };
+        return Ok((own, choice.map(said)));
+    }
+    among(dataset, options, settled, engine, observer)
+}
+
+/// Chooses a kernel beside the seasons of the options, unless something has settled it.
+fn among(
+    dataset: &Dataset,
+    options: &FitOptions,
+    settled: Option<String>,
+    engine: &dyn Engine,
+    observer: &mut dyn Observer,
+) -> Result<(FitOptions, Option<KernelChoice>)> {
+    let with = |kernel: &str| FitOptions { kernel: kernel.into(), ..options.clone() };
     let seasons = seasons::terms(dataset, options)?;
     let of_series = of_series(dataset, options);
     let family = if of_series { USUAL_OF_SERIES } else { USUAL };
@@ -94,7 +118,7 @@ pub(super) fn resolved(
             KernelChoice { kernel: kernel.clone(), reason, rows: 0, candidates: Vec::new() };
         Ok((with(&kernel), Some(choice)))
     };
-    if let Some(reason) = settled(dataset, options)? {
+    if let Some(reason) = settled {
         return usual(reason);
     }
     let rows = rows(dataset, options);
@@ -110,7 +134,7 @@ pub(super) fn resolved(
     };
     let sample = dataset.of_sample(sample)?;
     let holidays = usize::from(!inputs_of_holidays(&dataset.columns).is_empty());
-    let known = options.seasons.len() + holidays;
+    let known = seasons::named(options).len() + holidays;
     let search =
         Search { sample, options: &own, rows, usual: family, seasons, known, engine, observer };
     let Some(judged) = search.judged()? else {

@@ -6,7 +6,7 @@
 
 use super::checks::over_decades;
 use super::target_transform::sampled_evidence;
-use super::{Dataset, FitOptions, is_automatic, sample_rows};
+use super::{Dataset, FitOptions, is_automatic, sample_rows, seasons};
 use crate::data::holidays::inputs_of_holidays;
 use crate::data::log_inputs::log_unit;
 use crate::engine::Engine;
@@ -123,7 +123,7 @@ pub(super) fn resolved(
         }
         LogInputs::Auto => {
             let given = has_values(dataset, options) || dataset.part || options.pilot == 0;
-            let given = given || !options.seasons.is_empty();
+            let given = given || !seasons::named(options).is_empty();
             if obstacle(dataset).is_some() || !standardised || given {
                 return undecided();
             }

@@ -5,6 +5,7 @@ mod assumed;
 mod averaging;
 mod beginning;
 mod by_term;
+mod calendar;
 mod certain;
 mod checkpoint;
 pub(crate) mod checks;
@@ -441,9 +442,8 @@ fn trained_from(
     learning.run(model, origin, None, observer)
 }
 
-/// Trains a fitted model further, on these rows, which must be scaled as the model's were
-/// ([`Scaling::Given`]). Kernel, likelihood, method and inducing points are the model's; of the
-/// options only those of training count.
+/// Trains a fitted model further, on these rows, which must be scaled as the model's were ([`Scaling::Given`]).
+/// Kernel, likelihood, method and inducing points are the model's; of the options only those of training count.
 ///
 /// # Errors
 /// [`crate::Error::Invalid`] if the columns or scales are not the model's; as for [`crate::train::train()`].
@@ -458,7 +458,7 @@ pub fn go_on(
     fitted.check_certain("continuing the training")?;
     if options.target_transform != TransformTargets::None
         || matches!(&options.log_inputs, LogInputs::Named(names) if !names.is_empty())
-        || !options.seasons.is_empty()
+        || !seasons::named(options).is_empty()
     {
         return Err(Error::Invalid(
             "continuing a training keeps its kernel and functions of targets and inputs: leave out `--target-transform`, \

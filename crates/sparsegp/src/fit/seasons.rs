@@ -22,7 +22,7 @@ fn days_of(_: &str) -> Option<f64> {
 }
 
 /// Returns the inputs that hold dates.
-fn dates(dataset: &Dataset) -> Vec<usize> {
+pub(super) fn dates(dataset: &Dataset) -> Vec<usize> {
     let of_date = |name: &String| {
         dataset.columns.iter().any(|own| own.name == *name && own.encoding.is_date())
     };
@@ -95,18 +95,29 @@ fn read<'a>(text: &'a str, dataset: &Dataset) -> Result<Season<'a>> {
     Ok(Season { text, input, length })
 }
 
+/// What stands in the place of a season to say that there is none.
+const NONE: &str = "none";
+
+/// Returns the seasons that somebody has named.
+pub(super) fn named(options: &FitOptions) -> &[String] {
+    match &options.seasons[..] {
+        [only] if only.trim() == NONE => &[],
+        all => all,
+    }
+}
+
 fn is_deep(options: &FitOptions) -> bool {
     methods::find(&options.method).is_ok_and(|own| own.method.architecture().is_some())
 }
 
 fn all<'a>(dataset: &Dataset, options: &'a FitOptions) -> Result<Vec<Season<'a>>> {
-    match options.seasons.first() {
+    match named(options).first() {
         Some(first) if is_deep(options) => Err(Error::Invalid(format!(
             "season `{first}`: the layers of a deep model see no input as it is; choose a method of one layer"
         ))),
         _ => {
             let all: Vec<Season<'a>> =
-                options.seasons.iter().map(|text| read(text, dataset)).collect::<Result<_>>()?;
+                named(options).iter().map(|text| read(text, dataset)).collect::<Result<_>>()?;
             let again = all.iter().enumerate().find(|(i, own)| {
                 all[..*i].iter().any(|o| (o.input, o.length) == (own.input, own.length))
             });

@@ -148,7 +148,7 @@ fn nearby(value: &dyn Fn(f64) -> f64, centre: f64) -> (f64, f64) {
 
 /// Returns the residuals of a parabola in t ∈ [−½, ½] by least squares; `None` where there is none
 /// left.
-fn without_parabola(t: &[f64], r: Vec<f64>) -> Option<Vec<f64>> {
+pub(super) fn without_parabola(t: &[f64], r: Vec<f64>) -> Option<Vec<f64>> {
     let powers = (0..3).map(|power| t.iter().map(|v| v.powi(power)).collect());
     let r = remaining(powers, r);
     let left: f64 = r.iter().map(|v| v * v).sum();

@@ -134,3 +134,57 @@ fn several_seasons_of_a_series_have_few_enough_states() {
     let refused = fit(&data, &with("rbf", &["1w", "day=7d"])).expect_err("a refusal").to_string();
     assert!(refused.contains("season `day=7d` is given twice"), "{refused}");
 }
+
+/// Rows at every third hour, of days that differ by the day of the week and of noise that lasts some hours.
+fn hours(n: usize) -> Dataset {
+    let mut rng = stream(7, "hours");
+    let mut slow = 0.0;
+    let x = Mat::from_fn(n, 1, |i, _| 18_630.0 + i as f64 / 8.0);
+    let y = Mat::from_fn(n, 1, |i, _| {
+        slow = 0.8 * slow + uniform(&mut rng) - 0.5;
+        of_hours(x[(i, 0)]) + slow
+    });
+    dated(Dataset::from_arrays(x, y, true).expect("a table"))
+}
+
+fn of_hours(t: f64) -> f64 {
+    let weekend = if t.floor().rem_euclid(7.0) < 2.0 { 0.0 } else { 2.0 };
+    (weekend + 1.0) * (TAU * t).sin() + weekend
+}
+
+#[test]
+fn seasons_of_the_calendar_are_found() {
+    let data = hours(480);
+    let found = fit(&data, &with("auto", &[])).expect("a fit");
+    let choice = found.report.as_ref().and_then(|own| own.kernels.clone()).expect("a choice");
+    assert!(choice.reason.contains("repeat after 1d and 1w, as `--season` would"), "{choice:?}");
+    let params = found.model.params();
+    let periods = params.iter().filter(|(path, own)| path.ends_with("period") && own.frozen);
+    let days: Vec<f64> = periods.map(|(_, own)| own.scalar() * data.scaler.x_scale[0]).collect();
+    assert!(days.len() == 2 && (days[0] - 1.0).abs() < 1e-8, "{days:?}");
+    assert!((days[1] - 7.0).abs() < 1e-8, "{days:?}");
+    // a week after the last row
+    let at = Mat::from_fn(56, 1, |i, _| 18_630.0 + (480 + i) as f64 / 8.0);
+    let error = |own: &Fitted| {
+        let (mean, _) = own.predict(at.as_ref(), Of::Observations).expect("predictions");
+        let squares = (0..56).map(|i| (mean[(i, 0)] - of_hours(at[(i, 0)])).powi(2));
+        (squares.sum::<f64>() / 56.0).sqrt()
+    };
+    assert!(error(&found) < 0.6, "{}", error(&found));
+    let none = fit(&data, &with("auto", &["none"])).expect("a fit");
+    let choice = none.report.and_then(|own| own.kernels).expect("a choice");
+    let known = |kernel: &str| kernel.contains("frozen");
+    assert!(!choice.candidates.iter().any(|own| known(&own.kernel)), "{choice:?}");
+    // neither of numbers, nor beside a kernel that was given
+    let mut numbers = hours(480);
+    numbers.columns[0].encoding = Encoding::Number;
+    let few = |kernel: &str| {
+        let mut own = with(kernel, &[]);
+        own.train.max_iterations = 2;
+        own
+    };
+    let plain = fit(&numbers, &few("auto")).expect("a fit").report.and_then(|own| own.kernels);
+    assert!(!plain.expect("a choice").reason.contains("repeat"));
+    let given = fit(&data, &few("matern32")).expect("a fit");
+    assert!(!given.model.params().iter().any(|(path, _)| path.ends_with("period")));
+}

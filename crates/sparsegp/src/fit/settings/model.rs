@@ -102,7 +102,8 @@ pub(super) const ENTRIES: &[Setting] = &[
         group: MODEL,
         takes: "LENGTH",
         about: "Add a term to the kernel that repeats itself after so long: `1y`, `1w` or `12h` of the input that holds dates, a \
-               number in the units of the only input, or with the name of the input `day=1y`; repeatable",
+               number in the units of the only input, or with the name of the input `day=1y`; repeatable. By default days, weeks and \
+               years that a series of dates shows, beside the kernel `auto`; `none` leaves them out",
         kind: Kind::Texts,
         needs: &[Trait::OneLayer],
         read: |o| json!(o.seasons),
