@@ -16,6 +16,7 @@ SECTIONS: list[tuple[str, list[str]]] = [
             "crates/sparsegp-python/docs/classification.md",
             "crates/sparsegp-python/docs/counts.md",
             "crates/sparsegp-python/docs/series.md",
+            "crates/sparsegp-python/docs/minutes.md",
             "crates/sparsegp-python/docs/space.md",
             "crates/sparsegp-python/docs/multi-output.md",
             "crates/sparsegp-python/docs/streams.md",

@@ -95,7 +95,8 @@ fn rows_text(fitted: &Fitted) -> String {
     }
     let sampled = model.method.training_rows(model, rows);
     if sampled < rows {
-        text += &format!("; hyperparameters from about {sampled} of them, given their neighbours");
+        let given = if model.method.is_of_series() { "" } else { ", given their neighbours" };
+        text += &format!("; hyperparameters from about {sampled} of them{given}");
     }
     text
 }

@@ -4,7 +4,7 @@ use super::checkpoint::{self, Held};
 use super::fitted::{Fitted, Origin};
 use super::keeping::{Failures, Telling};
 use super::start::tell;
-use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, findings};
+use super::{BatchOptions, Dataset, FitOptions, KEPT_NUMBERS, averaging, choice, findings, series};
 use crate::data::Source;
 use crate::engine::{Engine, Want};
 use crate::error::{Error, Result};
@@ -226,16 +226,16 @@ impl Learning<'_> {
         let mut training = self.options.train.clone();
         let most = choice::most_iterations(self.options, model);
         training.max_iterations = most.unwrap_or(training.max_iterations);
-        let distinct = match model.method.name() {
+        let some = match model.method.name() {
             "exact" => self.dataset.distinct(&collect(data)?),
-            _ => None,
+            _ => series::of_training(model, data, self.options.seed)?,
         };
-        let learnt: &dyn Source = distinct.as_ref().map_or(data, |rows| rows);
+        let learnt: &dyn Source = some.as_ref().map_or(data, |rows| rows);
         let mut report = train_from(model, self.engine, learnt, &training, going, observer)?;
-        if distinct.is_some() {
+        if some.is_some() {
             let all = model.evaluate(self.engine, data)?.value + model.log_prior();
-            let copies = all - report.objective;
-            report.trace.iter_mut().for_each(|point| point.objective += copies);
+            let others = all - report.objective;
+            report.trace.iter_mut().for_each(|point| point.objective += others);
             report.objective = all;
         }
         if most.is_some_and(|most| !report.converged && report.iterations >= most) {

@@ -10,6 +10,7 @@ use crate::markov::{MOST_STATES, Places, not_labels, order};
 use crate::methods::{self, Method};
 use crate::model::Model;
 use crate::params::Bounds;
+use crate::rng::{below, stream};
 
 /// Windows of a sample.
 const WINDOWS: usize = 8;
@@ -174,6 +175,34 @@ fn windows(t: &[f64], count: usize) -> Vec<usize> {
     picked
 }
 
+/// Returns the rows that a training of a method of series sees, where these are not all: the log evidence of a part of the rows
+/// is exact for the same model. One half are the latest, in which short waves show, and the others are spread over all before them:
+/// at random, one of each stretch, as even steps would meet a season at the same place again and again.
+///
+/// # Errors
+/// Those of [`Model::time`], and of reading rows.
+pub(super) fn of_training(model: &Model, data: &dyn Source, seed: u64) -> Result<Option<InMemory>> {
+    let (n, method) = (data.rows(), model.method);
+    let count = method.training_rows(model, n);
+    if !method.is_of_series() || count >= n {
+        return Ok(None);
+    }
+    let rows = methods::collect(data)?;
+    let order = order(Places::new(rows.x.as_ref(), model.time(rows.x.ncols())?).t());
+    Ok(Some(rows.picked(&latest_and_spread(&order, count, seed))))
+}
+
+fn latest_and_spread(order: &[usize], count: usize, seed: u64) -> Vec<usize> {
+    let mut rng = stream(seed, "training rows");
+    let (before, latest) = order.split_at(order.len() - count / 2);
+    let spread = count - latest.len();
+    let edge = |k: usize| k * before.len() / spread;
+    let one_of = |k: usize| before[edge(k) + below(&mut rng, edge(k + 1) - edge(k))];
+    let mut picked: Vec<usize> = (0..spread).map(one_of).chain(latest.iter().copied()).collect();
+    picked.sort_unstable();
+    picked
+}
+
 /// Picks rows in memory.
 ///
 /// # Errors
@@ -232,5 +261,21 @@ mod tests {
         let steps = places.windows(2).filter(|pair| pair[1] - pair[0] == 1.0).count();
         assert_eq!(steps, 72);
         assert_eq!(windows(&t[..50], 80), (0..50).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn rows_of_a_training_are_the_latest_and_some_of_every_stretch_before() {
+        // the latest rows come first
+        let order: Vec<usize> = (0..1003).rev().collect();
+        let found = latest_and_spread(&order, 101, 4);
+        assert!(found.len() == 101 && found.is_sorted_by(|a, b| a < b));
+        assert_eq!(found[..50], (0..50).collect::<Vec<_>>());
+        // 953 rows in 51 stretches of 18 or 19
+        let spread = &found[50..];
+        assert!(spread.windows(2).all(|pair| pair[1] - pair[0] < 38));
+        assert!(spread[0] < 69 && spread[50] > 983);
+        assert_eq!(latest_and_spread(&order, 101, 4), found);
+        assert_ne!(latest_and_spread(&order, 101, 5), found);
+        assert_eq!(latest_and_spread(&order, 1002, 4).len(), 1002);
     }
 }

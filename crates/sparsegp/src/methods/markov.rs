@@ -8,17 +8,17 @@
 mod known;
 
 use super::sites::{self, Prior, Search};
-use super::{Diagnostics, Evaluation, Method, Sampler};
+use super::training_rows::TrainingRows;
+use super::{Diagnostics, Entry, Evaluation, Method, Sampler};
 use crate::bounds::{Augmented, Bound};
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
-#[cfg(doc)]
-use crate::error::Error;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::{Kernel, StateSpace, of_latent, place_of};
 use crate::linalg::Mat;
 use crate::markov::{self, MOST_STATES, Past, Places, Start};
 use crate::model::{Model, Posterior, RowNoise, weighty};
+use crate::params::Role;
 use known::Known;
 use std::sync::Arc;
 
@@ -34,6 +34,39 @@ pub struct Markov {
     pub bound: &'static dyn Bound,
     /// What samples the posterior in the end.
     pub sampler: Option<Sampler>,
+    /// Rows that a training sees.
+    pub(super) training_rows: TrainingRows,
+}
+
+impl Markov {
+    /// Makes the method without options.
+    pub(super) const fn usual(
+        name: &'static str,
+        bound: &'static dyn Bound,
+        sampler: Option<Sampler>,
+    ) -> Self {
+        Self { name, bound, sampler, training_rows: TrainingRows::USUAL }
+    }
+
+    /// Returns the method of an entry with options, as [`crate::methods::find`] gives it for `markov(training_rows=…)`.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an unknown option or a value out of range.
+    pub(super) fn entry(self, registered: &'static Entry, options: &str) -> Result<&'static Entry> {
+        let plain = registered.name;
+        let invalid = |reason: String| Error::Invalid(format!("method `{plain}`: {reason}"));
+        let mut own = self;
+        for option in options.split(',').map(str::trim).filter(|option| !option.is_empty()) {
+            match option.split_once('=').map(|(key, value)| (key.trim(), value.trim())) {
+                Some(("training_rows", value)) => {
+                    own.training_rows = TrainingRows::parse(value).map_err(invalid)?;
+                }
+                _ => return Err(invalid(format!("`{option}` is unknown; known: training_rows"))),
+            }
+        }
+        let Some(said) = own.training_rows.said() else { return Ok(registered) };
+        Ok(registered.variant(format!("{plain}({said})"), |name| Box::new(Self { name, ..own })))
+    }
 }
 
 impl std::fmt::Debug for Markov {
@@ -295,6 +328,12 @@ impl Method for Markov {
 
     fn is_of_series(&self) -> bool {
         true
+    }
+
+    /// States of few numbers are passed so fast that all rows are taken; periods have many.
+    fn training_rows(&self, model: &Model, rows: usize) -> usize {
+        let periodic = model.params().iter().any(|(_, own)| own.role() == Role::Period);
+        self.training_rows.of(rows, periodic)
     }
 
     fn sampler(&self) -> Option<Sampler> {

@@ -11,6 +11,7 @@ mod markov;
 mod registry;
 mod sites;
 mod steps;
+mod training_rows;
 mod tvgp;
 pub mod uncollapsed;
 mod vecchia;

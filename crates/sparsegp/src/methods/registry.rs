@@ -74,6 +74,11 @@ impl Entry {
     }
 }
 
+const MARKOV: Markov = Markov::usual("markov", &bounds::Hensman, None);
+const CAVI_MARKOV: Markov = Markov::usual("cavi-markov", &uncollapsed::Augmented, None);
+const GIBBS_MARKOV: Markov =
+    Markov::usual("gibbs-markov", &bounds::Hensman, Some(Sampler::GibbsSeries));
+
 /// Every method: one line (of the table) each.
 pub const REGISTRY: &[Entry] = &[
     Entry {
@@ -88,10 +93,11 @@ pub const REGISTRY: &[Entry] = &[
         name: "markov",
         aliases: &["state-space", "kalman"],
         about: "inference of one input, beside labels that coregion reads, by Kalman filters: series of any length, kernels that are \
-                Markov processes; exact for Gaussian noise, else by sites of all rows",
+                Markov processes; exact for Gaussian noise, else by sites of all rows. \
+                Kernels with periods have large states: more than 100 000 rows are trained by 50 000 (markov(training_rows=50000), all)",
         cost: "O(NS³) for S states, memory O(N)",
         source: "Hartikainen & Särkkä 2010; Chang, Wilkinson, Khan & Solin 2020",
-        method: &Markov { name: "markov", bound: &bounds::Hensman, sampler: None },
+        method: &MARKOV,
     },
     Entry {
         name: "vecchia",
@@ -267,7 +273,7 @@ pub const REGISTRY: &[Entry] = &[
         about: "as cavi with sites of all rows of a series of any length: one input beside labels, kernels that are Markov processes",
         cost: "O(NS³) for S states, memory O(N)",
         source: "Galy-Fajou, Wenzel & Opper 2020, Alg. 1; Chang, Wilkinson, Khan & Solin 2020",
-        method: &Markov { name: "cavi-markov", bound: &uncollapsed::Augmented, sampler: None },
+        method: &CAVI_MARKOV,
     },
     Entry {
         name: "gibbs",
@@ -288,11 +294,7 @@ pub const REGISTRY: &[Entry] = &[
                 kernels that are Markov processes",
         cost: "O(NS³) a sweep for S states, memory O(NS) a draw",
         source: "Carter & Kohn 1994; Frühwirth-Schnatter 1994; Durbin & Koopman 2002",
-        method: &Markov {
-            name: "gibbs-markov",
-            bound: &bounds::Hensman,
-            sampler: Some(Sampler::GibbsSeries),
-        },
+        method: &GIBBS_MARKOV,
     },
     Entry {
         name: "gibbs-sparse",
@@ -423,7 +425,7 @@ pub const REGISTRY: &[Entry] = &[
 /// Returns the entry of a method's name or alias, in any capitals. `pep` takes its power:
 /// `pep(alpha=0.3)`, and `deep` its layers:
 /// `deep(layers=3, width=5, kind=w, samples=5, functions=true)`; `vecchia` and `full-scale` take
-/// their neighbours: `vecchia(neighbours=50)`.
+/// their neighbours: `vecchia(neighbours=50)`, and methods of series `markov(training_rows=all)`.
 ///
 /// # Errors
 /// [`Error::Invalid`] that names the nearest, or says what is wrong with an option.
@@ -439,6 +441,11 @@ pub fn find(name: &str) -> Result<&'static Entry> {
         if let (true, Some(options)) = (neighbours, options) {
             return Vecchia::entry(entry, options);
         }
+        let series =
+            [MARKOV, CAVI_MARKOV, GIBBS_MARKOV].into_iter().find(|own| own.name == entry.name);
+        if let (Some(own), Some(options)) = (series, options) {
+            return own.entry(entry, options);
+        }
         let alpha = options.and_then(|text| text.split_once('='));
         return match alpha.filter(|(key, _)| key.trim() == "alpha") {
             Some((_, number)) if entry.name == "pep" => {
@@ -448,7 +455,7 @@ pub fn find(name: &str) -> Result<&'static Entry> {
                 PowerEp::entry(alpha)
             }
             _ => Err(Error::Invalid(format!(
-                "method `{name}`: only `pep`, `deep`, `vecchia` and `full-scale` have options, as in `pep(alpha=0.3)`, \
+                "method `{name}`: only `pep`, `deep`, `vecchia`, `full-scale` and those of series have options, as in `pep(alpha=0.3)`, \
                  `deep(layers=3)` and `vecchia(neighbours=50)`"
             ))),
         };

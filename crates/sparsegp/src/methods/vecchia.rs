@@ -19,6 +19,7 @@ mod known;
 mod options;
 mod sited;
 
+use super::training_rows::TrainingRows;
 use super::{Diagnostics, Evaluation, Method, sites};
 use crate::data::{InMemory, Source};
 use crate::engine::Engine;
@@ -40,9 +41,6 @@ pub const DEFAULT_LATENT_NEIGHBOURS: usize = 16;
 /// Inducing points beside the neighbours unless another number is asked for.
 pub const DEFAULT_POINTS: usize = 200;
 
-/// Rows whose densities a training sees unless another number is asked for, where there are more than twice as many.
-pub const DEFAULT_TRAINING_ROWS: usize = 50_000;
-
 /// Most neighbours: a block of them is to stay in cache.
 const MOST_NEIGHBOURS: usize = 500;
 
@@ -61,8 +59,8 @@ pub struct Vecchia {
     pub(super) latent: bool,
     /// How the precision of the function at all rows is solved with.
     pub(super) solver: Solver,
-    /// Rows whose densities a training sees, where somebody has asked for a number.
-    pub(super) training_rows: Option<usize>,
+    /// Rows whose densities a training sees.
+    pub(super) training_rows: TrainingRows,
 }
 
 /// What becomes of inducing points beside neighbours.
@@ -77,8 +75,8 @@ pub(super) enum Placed {
 impl Vecchia {
     /// Makes the method without options.
     pub(super) const fn usual(name: &'static str, points: Option<Placed>) -> Self {
-        let (neighbours, training_rows) = (None, None);
-        Self { name, neighbours, points, latent: false, solver: Solver::Auto, training_rows }
+        let training_rows = TrainingRows::USUAL;
+        Self { name, neighbours: None, points, latent: false, solver: Solver::Auto, training_rows }
     }
 
     fn neighbours(&self) -> usize {
@@ -180,8 +178,7 @@ impl Method for Vecchia {
         if self.points.is_some() || self.has_sites(model) {
             return rows;
         }
-        let usual = if rows > 2 * DEFAULT_TRAINING_ROWS { DEFAULT_TRAINING_ROWS } else { rows };
-        self.training_rows.unwrap_or(usual).min(rows)
+        self.training_rows.of(rows, true)
     }
 
     fn divides_by_noise(&self) -> bool {
@@ -200,7 +197,7 @@ impl Method for Vecchia {
 
     fn check(&self, model: &Model) -> Result<()> {
         if self.has_sites(model) {
-            if self.training_rows.is_some() {
+            if self.training_rows.is_asked() {
                 return Err(Error::Invalid(format!(
                     "method `{}`: `training_rows` is for Gaussian noise whose targets are conditioned on targets; leave it out",
                     self.name

@@ -189,7 +189,7 @@ pub trait Method: Send + Sync + std::fmt::Debug {
         None
     }
 
-    /// Returns the number of rows, of so many, whose densities a training sees, given all others.
+    /// Returns the number of rows, of so many, that a training sees: those of a series, or densities of rows given others.
     fn training_rows(&self, model: &Model, rows: usize) -> usize {
         let _ = model;
         rows

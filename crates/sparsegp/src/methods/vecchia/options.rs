@@ -3,10 +3,8 @@
 use super::{MOST_NEIGHBOURS, Placed, Vecchia};
 use crate::error::{Error, Result};
 use crate::methods::Entry;
+use crate::methods::training_rows::TrainingRows;
 use crate::vecchia::Solver;
-
-/// Rows that a training sees, at least: fewer say too little.
-const LEAST_TRAINING_ROWS: usize = 1000;
 
 impl Vecchia {
     /// Returns the method of an entry with options, as [`crate::methods::find`] gives it for
@@ -69,13 +67,7 @@ impl Vecchia {
                 _ => return refused("auto, cholesky or iterative"),
             },
             ("training_rows", false) => {
-                let enough = whole.filter(|rows| *rows >= LEAST_TRAINING_ROWS);
-                self.training_rows = if value == "all" { Some(usize::MAX) } else { enough };
-                if self.training_rows.is_none() {
-                    return refused(&format!(
-                        "`all`, or a whole number from {LEAST_TRAINING_ROWS}"
-                    ));
-                }
+                self.training_rows = TrainingRows::parse(value)?;
             }
             (_, sparse) => {
                 let known = match sparse {
@@ -95,16 +87,12 @@ impl Vecchia {
             Solver::Cholesky => Some("cholesky"),
             Solver::Iterative => Some("iterative"),
         };
-        let rows = self.training_rows.map(|rows| match rows {
-            usize::MAX => "training_rows=all".into(),
-            rows => format!("training_rows={rows}"),
-        });
         let all = [
             self.neighbours.map(|m| format!("neighbours={m}")),
             (self.points == Some(Placed::Moving)).then(|| "moving=true".into()),
             self.latent.then(|| "latent=true".into()),
             solver.map(|own| format!("solver={own}")),
-            rows,
+            self.training_rows.said(),
         ];
         all.into_iter().flatten().collect()
     }
