@@ -538,9 +538,7 @@ fn periods_are_tried_where_a_wave_gains() {
 fn hyperparameters_of_some_rows_of_a_series_are_near_those_of_all() {
     let (x, y) = rows(3000, 12, wave);
     let data = dataset(&x, &y);
-    let of = |method: &str| {
-        fit(&data, &how(method, "matern32"), &Cpu::default(), &mut ()).expect("a fit")
-    };
+    let of = |method: &str| fit(&data, &how(method, "matern32")).expect("a fit");
     let [all, own] = ["markov", "markov(training_rows=1000)"].map(of);
     let seen =
         |fitted: &Fitted, rows: usize| fitted.model.method.training_rows(&fitted.model, rows);
@@ -554,7 +552,7 @@ fn hyperparameters_of_some_rows_of_a_series_are_near_those_of_all() {
     let again = own.model.evaluate(&Cpu::default(), &*data.source).expect("a value").value;
     assert!((again - value).abs() < 1e-9 * value.abs());
     assert_eq!(own.posterior.kept_rows().expect("rows").x.nrows(), 3000);
-    let mean = |own: &Fitted| own.predict(places().as_ref(), Of::Function).expect("means").0;
+    let mean = |own: &Fitted| own.predict(places().as_ref(), Of::Latent).expect("means").0;
     let (a, b) = (mean(&all), mean(&own));
     for i in 0..a.nrows() {
         assert!((a[(i, 0)] - b[(i, 0)]).abs() < 3.0, "{i}: {} {}", a[(i, 0)], b[(i, 0)]);
@@ -563,13 +561,13 @@ fn hyperparameters_of_some_rows_of_a_series_are_near_those_of_all() {
     let (x, y) = rows(60, 13, wave);
     let few = FitOptions { pilot: 0, ..how("markov", "matern32 + periodic") };
     let few = FitOptions { train: TrainOptions { max_iterations: 1, ..few.train.clone() }, ..few };
-    let periodic = fit(&dataset(&x, &y), &few, &Cpu::default(), &mut ()).expect("a fit");
+    let periodic = fit(&dataset(&x, &y), &few).expect("a fit");
     assert_eq!((seen(&periodic, 100_000), seen(&periodic, 100_001)), (100_000, 50_000));
     for (method, words) in [
         ("markov(training_rows=3)", "whole number from 1000"),
         ("cavi-markov(rows=all)", "known: training_rows"),
     ] {
-        let refused = fit(&data, &how(method, "matern32"), &Cpu::default(), &mut ()).unwrap_err();
+        let refused = fit(&data, &how(method, "matern32")).expect_err(method);
         assert!(refused.to_string().contains(words), "{refused}");
     }
 }
