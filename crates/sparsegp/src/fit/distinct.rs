@@ -154,7 +154,7 @@ mod tests {
             rows
         };
         assert!(
-            text(&weighted(2.0, 3.0)).contains("counts 2.5 times"),
+            text(&weighted(2.0, 3.0)).contains("counts 2.500 times"),
             "{:?}",
             text(&weighted(2.0, 3.0))
         );

@@ -543,7 +543,7 @@ fn hyperparameters_of_some_rows_of_a_series_are_near_those_of_all() {
     let seen =
         |fitted: &Fitted, rows: usize| fitted.model.method.training_rows(&fitted.model, rows);
     assert_eq!((seen(&own, 3000), seen(&own, 600), seen(&all, 400_000)), (1000, 600, 400_000));
-    let [best, value] = [&all, &own].map(|own| own.objective().expect("trained"));
+    let [best, value] = [&all, &own].map(|own| own.report.as_ref().expect("a report").objective);
     assert!(value < best && value > best - 6.0, "{value} and {best}");
     for ((path, a), (_, b)) in all.model.params().iter().zip(own.model.params()) {
         assert!((a.scalar() / b.scalar()).ln().abs() < 0.4, "{path}: {a:?} {b:?}");
