@@ -189,14 +189,19 @@ def test_seasons_are_terms_of_known_periods():
 def test_a_season_that_dates_show_is_found():
     at = pd.date_range("2021-01-03", periods=256, freq="3h")
     hours = np.arange(256) * 3.0
-    X, y = pd.DataFrame({"at": at}), 20 + 4 * np.sin(hours * np.pi / 12) + np.random.default_rng(0).normal(0, 0.5, 256)
+    X, y = (
+        pd.DataFrame({"at": at}),
+        20 + 4 * np.sin(hours * np.pi / 12) + np.random.default_rng(0).normal(0, 0.5, 256),
+    )
     model = quiet(GPRegressor(), X[:240], y[:240])
     periods = [value for path, value in model.parameters_.items() if path.endswith("period")]
     assert len(periods) == 1
     ahead = np.asarray(model.predict(X[240:]))
     np.testing.assert_allclose(ahead, 20 + 4 * np.sin(hours[240:] * np.pi / 12), atol=1.0)
     plain = quiet(GPRegressor(season="none"), X[:240], y[:240])
-    assert not any(path.endswith("period") and abs(value - periods[0]) < 1e-12 for path, value in plain.parameters_.items())
+    assert not any(
+        path.endswith("period") and abs(value - periods[0]) < 1e-12 for path, value in plain.parameters_.items()
+    )
 
 
 @pytest.mark.parametrize("word", ["NA", "None", "null", "nan", "inf", "?"])
