@@ -25,7 +25,7 @@ fn days_of(_: &str) -> Option<f64> {
 /// # Errors
 /// What reading the rows gives.
 pub(super) fn found(dataset: &Dataset, options: &FitOptions) -> Result<Vec<String>> {
-    // labels of several classes are no numbers
+    // labels of several classes are not numbers
     let several = dataset.classes.as_ref().map(Classes::count).is_some_and(|count| count > 2);
     let of_dates = seasons::dates(dataset) == [0] && dataset.source.inputs() == 1;
     let open = options.seasons.is_empty() && dataset.scaler.log_unit(0).is_none();

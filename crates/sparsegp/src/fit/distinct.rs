@@ -159,7 +159,7 @@ mod tests {
             text(&weighted(2.0, 3.0))
         );
         assert_eq!(text(&weighted(1.5, 0.5)), "");
-        // of few values, and of counts, equal ones are no copies
+        // of few values, and of counts, equal ones are not copies
         let mut few = of(40, 2);
         few.y = Mat::from_fn(40, 1, |i, _| f64::from(i % 8 > 3));
         assert_eq!(text(&few), "");

@@ -76,7 +76,7 @@ fn occupied(phases: impl Iterator<Item = f64>, rows: usize) -> usize {
     counts.iter().filter(|count| f64::from(**count) >= least).count()
 }
 
-/// Returns the power at so many cycles as a multiple of the mean that those beside it give, which are no multiples of `base`.
+/// Returns the power at so many cycles as a multiple of the mean that those beside it give, which are not multiples of `base`.
 fn above(power: &dyn Fn(f64) -> f64, cycles: f64, base: f64) -> f64 {
     let sides = BESIDE.flat_map(|away| [cycles - away as f64, cycles + away as f64]);
     let off = |other: &f64| {

@@ -554,7 +554,8 @@ fn hyperparameters_of_some_rows_of_a_series_are_near_those_of_all() {
     assert_eq!(own.posterior.kept_rows().expect("rows").x.nrows(), 3000);
     let mean = |own: &Fitted| own.predict(places().as_ref(), Of::Latent).expect("means").0;
     let (a, b) = (mean(&all), mean(&own));
-    for i in 0..a.nrows() {
+    // the first two places are before the first row
+    for i in 2..a.nrows() {
         assert!((a[(i, 0)] - b[(i, 0)]).abs() < 3.0, "{i}: {} {}", a[(i, 0)], b[(i, 0)]);
     }
     // periods have large states

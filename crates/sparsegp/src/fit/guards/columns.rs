@@ -21,7 +21,7 @@ const NAMED: usize = 3;
 const WHOLE: f64 = 1e-3;
 /// How many whole numbers there may be from the least to the largest, for each row: some rows are left out or put aside.
 const SPARSE: u64 = 2;
-/// Different numbers from which on all looking like dates is no chance: of others one in thirty does.
+/// Different numbers from which on all looking like dates is not chance: of others one in thirty does.
 const FEWEST_DATES: usize = 8;
 /// Rows that are read at once.
 const CHUNK: usize = 1 << 13;
