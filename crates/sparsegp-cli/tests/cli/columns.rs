@@ -55,6 +55,28 @@ fn dates_and_categories_are_learnt_remembered_and_used() {
 }
 
 #[test]
+fn copies_weights_and_dates_written_as_numbers_are_named() {
+    let folder = Folder::new();
+    let row = |i: usize| {
+        let day = 20_240_101 + 100 * (i / 14) + 2 * (i % 14);
+        format!("{day},{:.6},2\n", (i as f64 * 0.414_213_562_373_095).fract())
+    };
+    let rows = |copies: usize| -> String { (0..80 * copies).map(|i| row(i / copies)).collect() };
+    let own = "--target y --kernel rbf --max-iterations 2 --pilot 0";
+    for (copies, options, words) in [
+        (2, "--ignore w", "50 % of the rows are copies"),
+        (1, "--weight w", "a row counts 2.000 times on average"),
+        (1, "--ignore w", "`day` looks like dates written as numbers (20240101)"),
+    ] {
+        folder.write("t.csv", "day,y,w\n".to_owned() + &rows(copies));
+        let run = folder.ok(&format!("fit t.csv {own} {options}"));
+        assert!(run.err.contains(words), "{words}: {}", run.err);
+    }
+    let run = folder.ok(&format!("fit t.csv {own} --ignore w --date-format day=%Y%m%d"));
+    assert!(!run.err.contains("written as numbers") && !run.err.contains("copies"), "{}", run.err);
+}
+
+#[test]
 fn what_the_model_does_not_know_is_named() {
     let folder = Folder::new();
     folder.write("s.csv", sales(40));

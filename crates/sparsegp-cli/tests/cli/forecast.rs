@@ -2,15 +2,30 @@
 
 use crate::support::Folder;
 
+/// A wave of a period about a level, with noise, every `step` days from the first Sunday of 2021 on.
+fn wave(
+    columns: &str,
+    n: usize,
+    [step, period]: [f64; 2],
+    [level, size, noise]: [f64; 3],
+) -> String {
+    let row = |i: usize| {
+        let day = step * i as f64;
+        let own = (i as f64 * 0.414_213_562_373_095).fract() - 0.5;
+        let value = level + size * (day / period * std::f64::consts::TAU).sin() + noise * own;
+        format!("{},{value:.4}\n", sparsegp::data::date_text(18_630.0 + day))
+    };
+    format!("{columns}\n") + &(0..n).map(row).collect::<String>()
+}
+
 /// Weekly sales with a yearly wave.
 fn weeks(n: usize) -> String {
-    let row = |i: usize| {
-        let day = sparsegp::data::date_text(18_630.0 + 7.0 * i as f64);
-        let noise = (i as f64 * 0.414_213_562_373_095).fract() - 0.5;
-        let wave = (i as f64 * 7.0 / 365.25 * std::f64::consts::TAU).sin();
-        format!("{day},{:.4}\n", 300.0 + 40.0 * wave + 10.0 * noise)
-    };
-    "day,sales\n".to_owned() + &(0..n).map(row).collect::<String>()
+    wave("day,sales", n, [7.0, 365.25], [300.0, 40.0, 10.0])
+}
+
+/// Readings of every three hours with a daily wave.
+fn readings(n: usize) -> String {
+    wave("at,load", n, [0.125, 1.0], [20.0, 4.0, 2.0])
 }
 
 #[test]
@@ -38,17 +53,6 @@ fn a_series_continues_after_its_last_row() {
     assert_eq!(folder.read("f.csv").lines().count(), 7);
 }
 
-/// Readings of every three hours with a daily wave, in two columns of dates and values.
-fn readings(n: usize) -> String {
-    let row = |i: usize| {
-        let at = sparsegp::data::date_text(18_630.0 + i as f64 / 8.0);
-        let noise = (i as f64 * 0.414_213_562_373_095).fract() - 0.5;
-        let wave = (i as f64 / 8.0 * std::f64::consts::TAU).sin();
-        format!("{at},{:.4}\n", 20.0 + 4.0 * wave + 2.0 * noise)
-    };
-    "at,load\n".to_owned() + &(0..n).map(row).collect::<String>()
-}
-
 #[test]
 fn a_season_that_dates_show_is_found_and_continued() {
     let folder = Folder::new();
@@ -63,6 +67,21 @@ fn a_season_that_dates_show_is_found_and_continued() {
     }
     let run = folder.ok("fit load.csv --target load --season none -o n.safetensors");
     assert!(!run.out.contains("repeat after"), "{}", run.out);
+}
+
+/// Hyperparameters are learnt from as many rows as are asked for, and what has learnt from them says so.
+#[test]
+fn a_training_sees_a_part_of_the_rows() {
+    let folder = Folder::new();
+    folder.write("load.csv", readings(1200));
+    let own = "fit load.csv --target load --kernel matern32 --max-iterations 3 --pilot 0 --method";
+    let text = "1200 to learn from; hyperparameters from about 1000 of them";
+    for (method, end) in [("markov", "\n"), ("vecchia", ", given their neighbours\n")] {
+        let run = folder.ok(&format!("{own} {method}(training_rows=1000) -o m.safetensors"));
+        assert!(run.out.contains(&format!("{text}{end}")), "{}", run.out);
+        let run = folder.ok(&format!("{own} {method}(training_rows=all)"));
+        assert!(!run.out.contains("hyperparameters from about"), "{}", run.out);
+    }
 }
 
 #[test]

@@ -104,7 +104,7 @@ impl Plan {
     /// Makes the plan in which only about so many `rows` respond, given their neighbours among all rows: the first half of them in
     /// the order, which say what varies slowly, and every so-maniest run of rows beside each other in the tree, each of which stands
     /// for as many as were left out. So its log density and slopes estimate those of all rows, from the same rows whatever the targets are.
-    /// It is [`Plan::new`] where there are no more rows than that.
+    /// Of that many rows or fewer it is [`Plan::new`].
     pub fn of_sample(x: MatRef<f64>, metric: Metric, neighbours: usize, rows: usize) -> Self {
         if rows >= x.nrows() {
             return Self::new(x, metric, neighbours);
