@@ -130,7 +130,7 @@ fn begun(
         ..Start::default()
     };
     // values far away decide no starting value
-    let seen = dataset.drawn_in(sample, &*likelihood);
+    let seen = dataset.for_starts(sample, &*likelihood);
     let begun = Deep::start(seen.x.as_ref(), seen.y.as_ref(), &seen.extra, likelihood, &start)?;
     let bound = begun.bound;
     let mut model = Model::of_deep(begun, entry.method)?;

@@ -9,9 +9,22 @@ use std::borrow::Cow;
 const NAMED: usize = 3;
 
 impl Dataset {
+    /// Returns what starting values should look at: these rows as [`drawn_in`](Self::drawn_in)
+    /// makes them, with nothing in inputs that vary only by rounding.
+    pub(super) fn for_starts<'a>(
+        &self,
+        rows: &'a InMemory,
+        likelihood: &dyn Likelihood,
+    ) -> Cow<'a, InMemory> {
+        let mut seen = self.drawn_in(rows, likelihood);
+        for &j in &self.rounded {
+            seen.to_mut().x.col_as_slice_mut(j).fill(0.0);
+        }
+        seen
+    }
+
     /// Returns these rows of the data set with isolated values drawn in to the others (of targets
-    /// where the likelihood bears outliers), and with nothing in inputs that vary only by rounding:
-    /// what starting values should look at.
+    /// where the likelihood bears outliers).
     pub(super) fn drawn_in<'a>(
         &self,
         rows: &'a InMemory,
@@ -36,9 +49,6 @@ impl Dataset {
             let data = seen.to_mut();
             let column = if own.target { &mut data.y } else { &mut data.x };
             column.col_as_slice_mut(at).iter_mut().for_each(|v| *v = v.clamp(low, high));
-        }
-        for &j in &self.rounded {
-            seen.to_mut().x.col_as_slice_mut(j).fill(0.0);
         }
         seen
     }

@@ -6,7 +6,7 @@
 //! a jump, and is certain of what lies between.
 
 use super::learning::Trained;
-use super::{AUTO_EXACT, Dataset, sample};
+use super::{AUTO_EXACT, Dataset, sample, weights};
 use crate::data::InMemory;
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, MatRef, column, product, sum_of_products, symmetric_eigen};
@@ -100,49 +100,58 @@ struct Errors {
 
 impl Errors {
     fn of(rows: &InMemory, left_out: &LeaveOneOut, p: usize) -> Result<Option<Self>> {
-        let counts = |i: usize| rows.weights.get(i).is_none_or(|weight| *weight > 0.0);
-        let usable = |i: &usize| counts(*i) && !rows.y[(*i, p)].is_nan();
-        let known: Vec<usize> = (0..rows.x.nrows()).filter(usable).collect();
+        let usable = |i: &usize| !rows.y[(*i, p)].is_nan();
+        let known: Vec<usize> = weights::counting(rows).into_iter().filter(usable).collect();
         if known.len() < LEAST_ROWS {
             return Ok(None);
         }
-        let n = known.len() as f64;
+        let weight: Vec<f64> =
+            known.iter().map(|&i| rows.weights.get(i).copied().unwrap_or(1.0)).collect();
+        let total: f64 = weight.iter().sum();
         let square = |i: &usize| (rows.y[(*i, p)] - left_out.mean[(*i, p)]).powi(2);
         let far = |i: &&usize| square(i) > FAR * FAR * left_out.variance[(**i, p)];
         let mut y: Vec<f64> = known.iter().map(|i| rows.y[(*i, p)]).collect();
-        centre(&mut y);
+        centre(&mut y, &weight);
         let lines = match rows.x.ncols() <= MOST_INPUTS {
             true => {
                 let x = Mat::from_fn(known.len(), rows.x.ncols(), |i, q| rows.x[(known[i], q)]);
-                Some((of_lines(x, &y)? / n).sqrt())
+                Some((of_lines(x, &y, &weight)? / total).sqrt())
             }
             false => None,
         };
+        let squares = known.iter().zip(&weight).map(|(i, weight)| weight * square(i));
         Ok(Some(Self {
-            model: (known.iter().map(square).sum::<f64>() / n).sqrt(),
+            model: (squares.sum::<f64>() / total).sqrt(),
             lines,
             far: known.iter().filter(far).count(),
             rows: known.len(),
-            spread: (sum_of_products(&y, &y) / n).sqrt(),
+            spread: (sum_of_products(&y, &y) / total).sqrt(),
         }))
     }
 }
 
-/// Returns the sum of the squared errors of straight lines in rows that are left out, at the best penalty of their slopes, for
-/// targets of mean 0. An error is r/(1 − h) with the residual r and the leverage h of its row.
-fn of_lines(mut x: Mat<f64>, y: &[f64]) -> Result<f64> {
-    (0..x.ncols()).for_each(|q| centre(x.col_as_slice_mut(q)));
+/// Returns the weighted sum of the squared errors of straight lines in rows that are left out, at the best penalty of their
+/// slopes, for [centred](centre) targets. An error is r/(1 − h) with the residual r and the leverage h of its row.
+fn of_lines(mut x: Mat<f64>, y: &[f64], weights: &[f64]) -> Result<f64> {
+    (0..x.ncols()).for_each(|q| centre(x.col_as_slice_mut(q), weights));
     let (squares, vectors) = symmetric_eigen(product(x.transpose(), x.as_ref()).as_ref())?;
     let along = product(x.as_ref(), vectors.as_ref());
     let unit = squares.iter().sum::<f64>() / squares.len().max(1) as f64;
     let penalised =
-        |power: i32| sum_left_out(along.as_ref(), &squares, y, unit * 10_f64.powi(power));
+        |power: i32| sum_left_out(along.as_ref(), &squares, y, weights, unit * 10_f64.powi(power));
     Ok(PENALTIES.map(penalised).fold(f64::INFINITY, f64::min))
 }
 
-fn sum_left_out(along: MatRef<f64>, squares: &[f64], y: &[f64], penalty: f64) -> f64 {
-    let n = y.len();
-    let (mut residuals, mut leverages) = (y.to_vec(), vec![1.0 / n as f64; n]);
+fn sum_left_out(
+    along: MatRef<f64>,
+    squares: &[f64],
+    y: &[f64],
+    weights: &[f64],
+    penalty: f64,
+) -> f64 {
+    let total: f64 = weights.iter().sum();
+    let mut residuals = y.to_vec();
+    let mut leverages: Vec<f64> = weights.iter().map(|weight| weight / total).collect();
     for (k, square) in squares.iter().enumerate() {
         let own = column(along, k);
         let weight = 1.0 / (square.max(0.0) + penalty);
@@ -158,9 +167,11 @@ fn sum_left_out(along: MatRef<f64>, squares: &[f64], y: &[f64], penalty: f64) ->
     residuals.iter().zip(&leverages).map(error).sum()
 }
 
-fn centre(values: &mut [f64]) {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    values.iter_mut().for_each(|value| *value -= mean);
+/// Takes the weighted mean from values, and multiplies them by the roots of their weights: least squares with weights are plain
+/// ones of such values.
+fn centre(values: &mut [f64], weights: &[f64]) {
+    let mean = sum_of_products(values, weights) / weights.iter().sum::<f64>();
+    values.iter_mut().zip(weights).for_each(|(v, weight)| *v = (*v - mean) * weight.sqrt());
 }
 
 #[cfg(test)]
@@ -172,21 +183,23 @@ mod tests {
     fn errors_are_those_of_lines_without_the_row() {
         let x = Mat::from_fn(12, 2, |i, q| ((i * i + 3 * q) as f64 * 0.7).sin() + q as f64);
         let y: Vec<f64> = (0..12).map(|i| (i as f64).cos() + 2.0 * x[(i, 0)]).collect();
+        let weights: Vec<f64> = (0..12).map(|i| 0.5 + 0.3 * (i % 4) as f64).collect();
         let mut own = y.clone();
-        centre(&mut own);
-        let found = of_lines(x.clone(), &own).unwrap();
+        centre(&mut own, &weights);
+        let found = of_lines(x.clone(), &own, &weights).unwrap();
         let best = |penalty: f64| {
             let square = |out: usize| {
                 let rows: Vec<usize> = (0..12).filter(|i| *i != out).collect();
                 // least squares with the constant and the penalty as further rows
                 let a = Mat::from_fn(3, 3, |j, k| {
                     let of = |i: usize, j: usize| if j == 2 { 1.0 } else { x[(i, j)] };
-                    let sum: f64 = rows.iter().map(|&i| of(i, j) * of(i, k)).sum();
+                    let sum: f64 = rows.iter().map(|&i| weights[i] * of(i, j) * of(i, k)).sum();
                     sum + if j == k && j < 2 { penalty } else { 0.0 }
                 });
                 let b: Vec<f64> = (0..3)
                     .map(|j| {
-                        rows.iter().map(|&i| y[i] * if j == 2 { 1.0 } else { x[(i, j)] }).sum()
+                        let of = |i: usize| if j == 2 { 1.0 } else { x[(i, j)] };
+                        rows.iter().map(|&i| weights[i] * y[i] * of(i)).sum()
                     })
                     .collect();
                 let (values, vectors) = symmetric_eigen(a.as_ref()).unwrap();
@@ -196,12 +209,13 @@ mod tests {
                     let share = sum_of_products(own, &b) / value;
                     (0..3).for_each(|j| slopes[j] += share * own[j]);
                 }
-                (y[out] - slopes[0] * x[(out, 0)] - slopes[1] * x[(out, 1)] - slopes[2]).powi(2)
+                let line = slopes[0] * x[(out, 0)] + slopes[1] * x[(out, 1)] + slopes[2];
+                weights[out] * (y[out] - line).powi(2)
             };
             (0..12).map(square).sum::<f64>()
         };
         let mut centred = x.clone();
-        (0..2).for_each(|q| centre(centred.col_as_slice_mut(q)));
+        (0..2).for_each(|q| centre(centred.col_as_slice_mut(q), &weights));
         let unit = (0..2)
             .map(|q| sum_of_products(centred.col_as_slice(q), centred.col_as_slice(q)))
             .sum::<f64>()

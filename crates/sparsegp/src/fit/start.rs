@@ -164,7 +164,7 @@ fn completed(
     sample: &InMemory,
     warnings: &mut Vec<String>,
 ) -> Result<Model> {
-    let seen = dataset.drawn_in(sample, &*model.likelihood);
+    let seen = dataset.for_starts(sample, &*model.likelihood);
     let likelihood = &*model.likelihood;
     let (mut kernels, variance) =
         beginning::started_kernels(dataset, options, likelihood, latents, targets, &seen)?;

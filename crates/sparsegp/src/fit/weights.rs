@@ -1,13 +1,25 @@
 //! Weights of rows: whether they count repeated observations, or say how much rows matter beside each other.
 
 use super::Dataset;
-use crate::data::{Batches, Minibatch, Position, Rows, Source};
+use crate::data::{Batches, InMemory, Minibatch, Position, Rows, Source};
 use crate::error::{Error, Result};
 
 /// Factor by which the sum of weights may differ from the number of rows without a word.
 const USUAL: f64 = 10.0;
 /// What a warning about weights begins with.
 const BEGINNING: &str = "the weights of ";
+
+/// Part of the mean weight from which on a row says something by itself.
+const COUNTS: f64 = 0.01;
+
+/// Returns the rows that count beside the others: all but those of next to no weight.
+pub(super) fn counting(rows: &InMemory) -> Vec<usize> {
+    let mean = rows.weights.iter().sum::<f64>() / rows.weights.len().max(1) as f64;
+    // a row that stands for many does not take their part from others
+    let least = COUNTS * mean.min(1.0);
+    let counts = |i: &usize| rows.weights.get(*i).is_none_or(|weight| *weight > least);
+    (0..rows.x.nrows()).filter(counts).collect()
+}
 
 /// Says that weights sum to far fewer rows than there are, or to far more where they are not
 /// numbers of repeated rows.

@@ -1,7 +1,7 @@
 //! Dates and moments as days since 1970-01-01, from text and as text.
 
 use chrono::format::{Parsed, StrftimeItems, parse};
-use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime};
+use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Weekday};
 
 /// Reads a date or a moment as days since 1970-01-01 00:00 UTC: `2024-12-31`, `2024/12/31`, with a time after a blank or a
 /// `T` (`13`, `13:05`, `13:05:00`, `13:05:00.25`), and after that `Z`, ` UTC`, ` GMT` or an offset such as `+01:00`; also
@@ -104,16 +104,24 @@ pub(super) fn no_date(cell: &str) -> String {
     )
 }
 
-/// Reads a date in a format of chrono's as days since 1970-01-01; without a day or month in it that of the first.
+/// Reads a date in a format of chrono's as days since 1970-01-01; of a year, quarter, month or week of ISO 8601 the first day.
 pub(super) fn formatted(text: &str, format: &str) -> Option<f64> {
     let mut parsed = Parsed::new();
     parse(&mut parsed, text, StrftimeItems::new(format)).ok()?;
-    if format.contains("%Y") && parsed.year().is_some_and(|year| year < 1000) {
+    let short = |year: Option<i32>| year.is_some_and(|year| year < 1000);
+    if short(parsed.year().filter(|_| format.contains("%Y"))) || short(parsed.isoyear()) {
         return None;
     }
-    if parsed.timestamp().is_none() && parsed.ordinal().is_none() && parsed.isoweek().is_none() {
+    if parsed.isoweek().is_some() && parsed.weekday().is_none() {
+        parsed.set_weekday(Weekday::Mon).ok()?;
+    } else if parsed.timestamp().is_none()
+        && parsed.ordinal().is_none()
+        && parsed.isoweek().is_none()
+    {
         if parsed.month().is_none() {
-            parsed.set_month(1).ok()?;
+            parsed
+                .set_month(parsed.quarter().map_or(1, |quarter| 3 * i64::from(quarter) - 2))
+                .ok()?;
         }
         if parsed.day().is_none() {
             parsed.set_day(1).ok()?;
@@ -138,7 +146,7 @@ pub(super) fn formatted(text: &str, format: &str) -> Option<f64> {
 
 /// Returns formats that read all of these texts, likely ones first.
 pub(super) fn fitting_formats<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Vec<String> {
-    const DATES: [&str; 17] = [
+    const DATES: [&str; 15] = [
         "%d/%m/%Y",
         "%m/%d/%Y",
         "%d.%m.%Y",
@@ -154,13 +162,17 @@ pub(super) fn fitting_formats<'a>(texts: impl Iterator<Item = &'a str> + Clone) 
         "%d-%b-%Y",
         "%d-%b-%y",
         "%Y.%m.%d",
-        "%Y-%m",
-        "%Y/%m",
+    ];
+    // months, quarters and weeks
+    const PERIODS: [&str; 16] = [
+        "%Y-%m", "%Y/%m", "%m/%Y", "%m-%Y", "%YM%m", "%b %Y", "%B %Y", "%b-%Y", "%b-%y", "%YQ%q",
+        "%Y-Q%q", "%Y Q%q", "Q%q %Y", "Q%q-%Y", "%G-W%V", "%GW%V",
     ];
     const TIMES: [&str; 6] = ["", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ", %H:%M"];
     let mut left: Vec<String> = DATES
         .iter()
         .flat_map(|date| TIMES.iter().map(move |time| format!("{date}{time}")))
+        .chain(PERIODS.map(str::to_owned))
         .collect();
     for text in texts {
         left.retain(|format| formatted(text.trim(), format).is_some());
@@ -232,6 +244,12 @@ mod tests {
             ("2024-12-31 06", "%Y-%m-%d %H", last.map(|day| day + 0.25)),
             ("31/12/2024 01:00 +0100", "%d/%m/%Y %H:%M %z", last),
             ("31/13/2024", "%d/%m/%Y", None),
+            ("2024Q4", "%YQ%q", Some(19_997.0)),
+            ("Q2 2024", "Q%q %Y", Some(19_814.0)),
+            ("2024Q5", "%YQ%q", None),
+            ("2024-W01", "%G-W%V", Some(19_723.0)),
+            ("2021W53", "%GW%V", None),
+            ("2020W53", "%GW%V", Some(18_624.0)),
         ] {
             assert_eq!(formatted(text, format), expected, "{text}");
         }
@@ -240,6 +258,23 @@ mod tests {
             fitting_formats(["11/12/2024", "01/02/2024"].into_iter()),
             ["%d/%m/%Y", "%m/%d/%Y"]
         );
-        assert!(fitting_formats(["red"].into_iter()).is_empty());
+        for (texts, format) in [
+            (["2024Q1", "2023Q4"], "%YQ%q"),
+            (["2024-Q1", "2023-Q4"], "%Y-Q%q"),
+            (["Q1 2024", "Q4 2023"], "Q%q %Y"),
+            (["2024-W05", "2024-W52"], "%G-W%V"),
+            (["2024M01", "2024M12"], "%YM%m"),
+            (["Jan 2024", "Dec 2023"], "%b %Y"),
+            (["Jan-24", "Dec-23"], "%b-%y"),
+            (["01/2024", "12/2023"], "%m/%Y"),
+        ] {
+            assert_eq!(
+                fitting_formats(texts.into_iter()).first().map(String::as_str),
+                Some(format)
+            );
+        }
+        for text in ["red", "Q1", "2024", "May", "25-34", "W05", "Jan 5", "10W40", "5-W30"] {
+            assert!(fitting_formats([text].into_iter()).is_empty(), "{text}");
+        }
     }
 }

@@ -79,7 +79,7 @@ pub(super) fn judge(cells: &[String], column: &str, role: Role, options: &ReadOp
         _ => categorical(column, "these are categories"),
     };
     if of_numbers == 0
-        && let Some(holds) = judge_dates(cells, &likes, &words)
+        && let Some(holds) = judge_dates(cells, &remedy, &likes, &words)
     {
         return holds;
     }
@@ -128,7 +128,12 @@ fn judge_likes(
 }
 
 /// Refuses dates in other formats than those that were given, and times of day.
-fn judge_dates(cells: &[String], likes: &[(usize, Like)], words: &[usize]) -> Option<Holds> {
+fn judge_dates(
+    cells: &[String],
+    remedy: &str,
+    likes: &[(usize, Like)],
+    words: &[usize],
+) -> Option<Holds> {
     let mut places: Vec<usize> =
         likes.iter().map(|(i, _)| *i).chain(words.iter().copied()).collect();
     places.sort_unstable();
@@ -143,8 +148,8 @@ fn judge_dates(cells: &[String], likes: &[(usize, Like)], words: &[usize]) -> Op
             None => String::new(),
         };
         let reason = format!(
-            "`{first}` looks like a date: pass `--date-format '{format}'`{also}; without that, dates are written as \
-             `2024-12-31`"
+            "`{first}` looks like a date: pass `--date-format '{format}'`{also}, or {remedy}; without that, dates are written \
+             as `2024-12-31`"
         );
         return Some(Holds::Unclear(Some(i), reason));
     }
@@ -259,6 +264,9 @@ mod tests {
                 &["`31/12/2024`", "--date-format '%d/%m/%Y'"],
             );
             unclear(&["11/12/2024"], role, &["%d/%m/%Y", "%m/%d/%Y"]);
+            unclear(&["2024Q1", "2023Q4", "2024Q1"], role, &["`2024Q1`", "'%YQ%q'"]);
+            unclear(&["Jan 2024", "Feb 2024"], role, &["`Jan 2024`", "'%b %Y'"]);
+            unclear(&["2024-W05", "2024-W06"], role, &["`2024-W05`", "'%G-W%V'"]);
             unclear(&["00:00:00", "06:00:00"], role, &["time of day"]);
         }
         let many: Vec<String> = (0..40).map(|i| i.to_string()).collect();

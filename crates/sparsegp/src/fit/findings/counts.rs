@@ -4,7 +4,7 @@
 use super::{Asked, ROWS};
 use crate::data::InMemory;
 use crate::error::Result;
-use crate::fit::sample_rows;
+use crate::fit::{sample_rows, weights};
 use crate::linalg::Mat;
 use crate::model::Posterior;
 use crate::train::Finding;
@@ -78,14 +78,13 @@ pub(super) fn findings(asked: &Asked<'_>, posterior: &Posterior) -> Result<Vec<F
 /// Returns the dispersion of a target, if it is clearly above 1.
 fn dispersion(poisson: bool, mean: &Mat<f64>, rows: &InMemory, p: usize) -> Option<f64> {
     let (mut sum, mut spread, mut count) = (0.0, 0.0, 0.0);
-    for i in 0..rows.y.nrows() {
+    for i in weights::counting(rows) {
         let (y, mu) = (rows.y[(i, p)], mean[(i, p)]);
         let trials = rows.extra.get(i).copied().unwrap_or(1.0);
         // one trial has the variance of its mean, whatever that is
         let can = poisson || trials > 1.0;
         let failure = if poisson { 1.0 } else { 1.0 - mu / trials };
-        let counts = rows.weights.get(i).is_none_or(|w| *w > 0.0) && !y.is_nan();
-        if counts && can && mu > 0.0 && failure > 0.0 {
+        if !y.is_nan() && can && mu > 0.0 && failure > 0.0 {
             let variance = mu * failure;
             sum += (y - mu).powi(2) / variance;
             // the variance of that term
@@ -109,9 +108,11 @@ fn zeros(posterior: &Posterior, rows: &InMemory) -> Result<Option<(usize, f64)>>
         return Ok(None);
     }
     let chances = posterior.predict_log_density(rows.x.as_ref(), none.as_ref(), &rows.extra)?;
-    let found = rows.y.col(0).iter().filter(|y| **y == 0.0).count();
-    let expected: f64 = chances.iter().map(|log| log.exp()).sum();
-    let variance: f64 = chances.iter().map(|log| log.exp() * (1.0 - log.exp())).sum();
+    let counting = weights::counting(rows);
+    let chance = |i: &usize| chances[*i].exp();
+    let found = counting.iter().filter(|i| rows.y[(**i, 0)] == 0.0).count();
+    let expected: f64 = counting.iter().map(chance).sum();
+    let variance: f64 = counting.iter().map(chance).map(|p| p * (1.0 - p)).sum();
     let clear = found as f64 > LEAST * expected
         && found as f64 > expected + CLEAR * variance.max(0.0).sqrt();
     Ok(clear.then_some((found, expected)))

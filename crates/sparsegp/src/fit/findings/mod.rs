@@ -8,7 +8,7 @@ mod whole;
 
 pub(super) use judged::Asked;
 
-use super::sample_rows;
+use super::{sample_rows, weights};
 use crate::data::InMemory;
 use crate::error::Result;
 use crate::linalg::Mat;
@@ -65,11 +65,8 @@ fn predicted(asked: &Asked<'_>, posterior: &Posterior) -> Result<Predicted> {
 impl Predicted {
     /// Returns the indices of the rows whose target is there and counts.
     fn known(&self, target: usize) -> Vec<usize> {
-        let counts = |i: &usize| {
-            self.rows.weights.get(*i).is_none_or(|w| *w > 0.0)
-                && !self.rows.y[(*i, target)].is_nan()
-                && self.variance[(*i, target)] > 0.0
-        };
-        (0..self.rows.y.nrows()).filter(counts).collect()
+        let known =
+            |i: &usize| !self.rows.y[(*i, target)].is_nan() && self.variance[(*i, target)] > 0.0;
+        weights::counting(&self.rows).into_iter().filter(known).collect()
     }
 }

@@ -119,6 +119,20 @@ mod tests {
         assert!(!warned(rows("gaussian", 2), "tsvgp", "gaussian", None));
     }
 
+    /// Inputs that differ in their last digits only are left out of starting values, not of what is predicted.
+    #[test]
+    fn inputs_far_from_zero_are_predicted_where_they_are() {
+        let mut data = rows("gaussian", 1);
+        for i in 0..120 {
+            let step = (i % 7) as f64;
+            data.x[(i, 0)] = 1e15 + step;
+            data.y[(i, 0)] = 40.0 + 3.0 * step + 0.01 * data.y[(i, 0)];
+        }
+        let dataset = Dataset::from_rows(data.clone(), true).expect("a table");
+        assert_eq!(dataset.rounded, [0]);
+        assert!(!warned(data, "exact", "gaussian", None));
+    }
+
     #[test]
     fn a_constant_is_the_normal_of_its_moments() {
         let values = [1.0, f64::NAN, 4.0, 7.0];
