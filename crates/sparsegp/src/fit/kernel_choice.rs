@@ -7,6 +7,7 @@
 //! [again] on more rows.
 
 mod again;
+mod periods;
 mod structure;
 mod values;
 
@@ -121,7 +122,7 @@ fn among(
     if let Some(reason) = settled {
         return usual(reason);
     }
-    let rows = rows(dataset, options);
+    let rows = rows(dataset, options)?;
     if observer.event(Event::Kernels { rows }).is_break() {
         return Err(Error::Interrupted);
     }
@@ -189,19 +190,18 @@ fn of_series(dataset: &Dataset, options: &FitOptions) -> bool {
 
 /// Returns the number of rows that candidates are judged by: as many as keep the choice to a part
 /// of the operations of the training, by the counts of [`choice`].
-fn rows(dataset: &Dataset, options: &FitOptions) -> usize {
+fn rows(dataset: &Dataset, options: &FitOptions) -> Result<usize> {
     let n = dataset.source.rows();
     if of_series(dataset, options) {
-        return series::JUDGED.min(n);
+        let classes = dataset.classes.as_ref().map(Classes::count);
+        let own = likelihood_for(&options.method, options.likelihood.as_deref(), classes)?;
+        return Ok(series::judged(&*own, options.pilot).min(n));
     }
     let planned = choice::of_training(dataset, options);
     let evaluations = (FIRST + CANDIDATES * (TRAINED + SETTLING)) as f64;
     let affordable = choice::rows_of_exact(PART * planned / evaluations);
-    affordable.max(LEAST_ROWS).min(options.pilot).min(n)
+    Ok(affordable.max(LEAST_ROWS).min(options.pilot).min(n))
 }
-
-/// Nats by which a wave must raise the objective, for a period to be tried.
-const WAVE: f64 = 2.0;
 
 /// Candidates that there are, about.
 const CANDIDATES: usize = 9;
@@ -290,10 +290,12 @@ impl Search<'_> {
             if !best.structure.may(change) {
                 continue;
             }
-            if !self.worth(&best, change, &mut all)? {
-                continue;
-            }
-            let mut found = self.changed(&best, change, d).or_else(passed_over)?;
+            let by_wave =
+                self.usual == USUAL_OF_SERIES && matches!(change, Change::Plus(Term::Periodic));
+            let mut found = match by_wave {
+                true => self.period(&best, &mut all)?,
+                false => self.changed(&best, change, d).or_else(passed_over)?,
+            };
             if let (Change::Plus(Term::Linear), Some(line)) = (change, &line) {
                 let other = self.beside(line, &best.structure).or_else(passed_over)?;
                 found = found.into_iter().chain(other).max_by(Judged::by_score);
@@ -306,20 +308,6 @@ impl Search<'_> {
             }
         }
         Ok(Some(all))
-    }
-
-    /// Returns whether a change is worth its trial. A period has many states in a series, and is
-    /// tried where its fundamental wave, which has two, explains something; that is a candidate,
-    /// too.
-    fn worth(&mut self, best: &Judged, change: Change, all: &mut Vec<Judged>) -> Result<bool> {
-        if self.usual != USUAL_OF_SERIES || !matches!(change, Change::Plus(Term::Periodic)) {
-            return Ok(true);
-        }
-        let wave = self.changed(best, Change::Plus(Term::Wave), 1).or_else(passed_over)?;
-        let Some(wave) = wave else { return Ok(false) };
-        let explains = wave.score.evidence > best.score.evidence + WAVE;
-        all.push(wave);
-        Ok(explains)
     }
 
     /// Returns a kernel by itself, trained from its own start.
@@ -390,15 +378,21 @@ impl Search<'_> {
 
     /// Returns the best so far with a change, trained from its values.
     fn changed(&mut self, best: &Judged, change: Change, d: usize) -> Result<Option<Judged>> {
-        let structure = best.structure.with(change);
-        let spec = structure.specification();
         // a period is not to be had from values without one
-        let searches = matches!(change, Change::Plus(Term::Periodic | Term::Wave));
-        let pilot = if searches { self.options.pilot } else { 0 };
-        let Some(mut trial) = self.trial(&spec, pilot)? else { return Ok(None) };
-        if searches {
+        if matches!(change, Change::Plus(Term::Periodic | Term::Wave)) {
+            let structure = best.structure.with(change);
+            let spec = structure.specification();
+            let Some(trial) = self.trial(&spec, self.options.pilot)? else { return Ok(None) };
             return self.trained(structure, &spec, trial, best.score.score);
         }
+        self.continued(best, change, d)
+    }
+
+    /// Returns the best so far with a change, where all that it has stays at its values.
+    fn continued(&mut self, best: &Judged, change: Change, d: usize) -> Result<Option<Judged>> {
+        let structure = best.structure.with(change);
+        let spec = structure.specification();
+        let Some(mut trial) = self.trial(&spec, 0)? else { return Ok(None) };
         let lengths = lengthscales(&best.trial.model, d);
         let kernels = trial.model.kernels.iter_mut().zip(&best.trial.model.kernels);
         let slow = matches!(change, Change::Plus(Term::Slow));

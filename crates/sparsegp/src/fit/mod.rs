@@ -143,10 +143,10 @@ pub struct FitOptions {
     /// Paths or groups to keep as they are.
     pub freeze: Vec<String>,
     /// Most rows that starting values are judged by. On at most 200 of them the lengthscales that the spreads of the
-    /// inputs suggest, and shorter ones, get a few iterations each; the best is kept. Before a
-    /// sparse method starts on many rows, a *pilot* then trains the hyperparameters on this many
-    /// random rows, without inducing points (on at most 300 if the noise is not Gaussian); the
-    /// sparse objective compares its result with its start. 0 to take the plain start unseen.
+    /// inputs suggest, and shorter ones, get a few iterations each; the best is kept. Before a sparse method starts on
+    /// many rows, a *pilot* then trains the hyperparameters on this many random rows, without inducing points (on at most
+    /// 300 if the noise is not Gaussian); the sparse objective compares its result with its start. Of a series, twice as
+    /// many rows (or at most 300) in windows of neighbours are looked at. 0 to take the plain start unseen.
     pub pilot: usize,
     /// Whether lengthscales, where there is one for each of several inputs, have a weak log-normal prior with its mode at their
     /// plain start, √D standard deviations (after Hvarfner, Hellsten & Nardi 2024); not those with

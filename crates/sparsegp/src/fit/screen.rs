@@ -145,7 +145,7 @@ fn named(by: f64) -> String {
 /// Returns the number of rows that starts are judged by, if there are so many.
 pub(super) fn rows_of_trials(model: &Model, options: &FitOptions) -> usize {
     if model.method.is_of_series() {
-        return series::of_starts(model);
+        return series::of_starts(model, options.pilot);
     }
     let most = if model.likelihood.as_gaussian().is_some() { SCREENED } else { SITED };
     options.pilot.min(most)

@@ -1,6 +1,7 @@
 //! Rows along the time as a series: a sample of them is a few windows of neighbours, in which short waves and slow drifts show alike.
 //! Random rows of a long series lie far apart, and all that is fast looks like noise.
 
+use super::trial::SITES;
 use super::{Dataset, FitOptions, beginning, sample};
 use crate::data::{InMemory, Source};
 use crate::error::Result;
@@ -18,16 +19,21 @@ const WINDOWS: usize = 8;
 /// Most rows that `auto` passes as a series: they are all in memory.
 const MOST_ROWS: usize = 20_000_000;
 
-/// Rows that kernels are judged by: a pass over so many costs milliseconds.
-pub(super) const JUDGED: usize = 2000;
-/// States up to which starts are judged by as many, with more by fewer.
+/// States up to which starts are judged by as many rows as kernels, with more by fewer.
 const FEW_STATES: usize = 4;
 const LEAST: usize = 400;
 
+/// Returns how many rows kernels are judged by, for so many of the pilot: a pass over the rows of a series costs less than a
+/// factor of as many, and finding the sites of another likelihood takes dozens of them.
+pub(super) fn judged(likelihood: &dyn Likelihood, pilot: usize) -> usize {
+    if likelihood.as_gaussian().is_some() { pilot.saturating_mul(2) } else { pilot.min(SITES) }
+}
+
 /// Returns how many rows the starts of a model are judged by.
-pub(super) fn of_starts(model: &Model) -> usize {
+pub(super) fn of_starts(model: &Model, pilot: usize) -> usize {
     let states = model.kernel().state_space().map_or(FEW_STATES, |own| own.size());
-    (JUDGED * FEW_STATES / states.max(FEW_STATES)).max(LEAST)
+    let most = judged(&*model.likelihood, pilot);
+    (most.saturating_mul(FEW_STATES) / states.max(FEW_STATES)).max(LEAST.min(most))
 }
 
 /// Returns whether the method that is asked for passes rows in their order.
@@ -248,6 +254,17 @@ pub(super) fn sample(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_pilot_says_how_many_rows_are_looked_at() {
+        let of = |spec: &str, pilot: usize| {
+            let likelihood = crate::likelihoods::parse(spec).expect("a likelihood");
+            judged(&*likelihood, pilot)
+        };
+        assert_eq!((of("gaussian", 1000), of("gaussian", 60)), (2000, 120));
+        assert_eq!((of("poisson", 1000), of("poisson", 60)), (300, 60));
+        assert_eq!(of("gaussian", usize::MAX), usize::MAX);
+    }
 
     #[test]
     fn windows_are_of_neighbours_and_reach_both_ends() {

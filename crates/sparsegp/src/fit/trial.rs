@@ -6,7 +6,7 @@ use super::{FitOptions, series};
 use crate::data::InMemory;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::methods;
+use crate::methods::{self, sites};
 use crate::model::{Model, inducing_param};
 use crate::optim::LbfgsOptions;
 use crate::params::{Bounds, Param, Role, Shape, Transform};
@@ -25,7 +25,7 @@ const NO_VARIANCE: f64 = 1e-8;
 const STEPS: usize = 6;
 
 /// Rows from which a variational trial costs what exact inference on three times as many does.
-const SITES: usize = 300;
+pub(super) const SITES: usize = 300;
 
 /// A model of few rows.
 #[derive(Clone)]
@@ -169,7 +169,10 @@ impl Trial {
             em: EmOptions { e_steps: STEPS, ..EmOptions::default() },
             ..TrainOptions::default()
         };
+        // nobody resumes it
+        let remembered = sites::remember(engine);
         let trained = train(&mut self.model, engine, &self.data, &options, &mut Quiet(observer));
+        drop(remembered);
         match trained {
             Ok(report) if report.objective.is_finite() => Ok(Some(report.objective)),
             // what is interrupted is not judged; whether there will be a model is for the training to say

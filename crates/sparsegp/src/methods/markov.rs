@@ -273,13 +273,13 @@ impl Series {
         model: &Model,
         bound: &dyn Bound,
         gradient: &mut [f64],
-        go_on: &dyn Fn() -> Result<()>,
+        engine: &dyn Engine,
     ) -> Result<f64> {
-        let found = sites::best(self, model, bound, &search(bound), go_on)?;
+        let found = sites::best_on(engine, self, model, bound, search(bound))?;
         let parts = model.parts_of(gradient);
         model.mean.vjp(self.rows.x.as_ref(), found.a.as_ref(), parts.mean);
         for own in self.sited(found.factors) {
-            self.add_evidence(model, &own, parts.kernel, go_on)?;
+            self.add_evidence(model, &own, parts.kernel, &|| engine.go_on())?;
         }
         parts.likelihood.copy_from_slice(&found.params);
         Ok(found.value)
@@ -380,10 +380,10 @@ impl Method for Markov {
         data: &dyn Source,
     ) -> Result<Evaluation> {
         let series = Series::new(model, &weighty(super::collect(data)?), None)?;
-        let (mut gradient, go_on) = (vec![0.0; model.num_params()], || engine.go_on());
+        let mut gradient = vec![0.0; model.num_params()];
         let value = match model.likelihood.as_gaussian() {
-            Some(_) => series.evidence(model, &mut gradient, &go_on)?,
-            None => series.bound(model, self.bound, &mut gradient, &go_on)?,
+            Some(_) => series.evidence(model, &mut gradient, &|| engine.go_on())?,
+            None => series.bound(model, self.bound, &mut gradient, engine)?,
         };
         Ok(Evaluation { value, gradient, diagnostics: Diagnostics::default() })
     }

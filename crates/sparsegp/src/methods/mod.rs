@@ -9,7 +9,7 @@ pub mod described;
 pub(crate) mod exact;
 mod markov;
 mod registry;
-mod sites;
+pub(crate) mod sites;
 mod steps;
 mod training_rows;
 mod tvgp;

@@ -19,6 +19,7 @@ use super::tvgp::centred;
 use super::uncollapsed::rows::{LikelihoodRows, sum};
 use crate::bounds::Bound;
 use crate::data::InMemory;
+use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::linalg::{Mat, column, in_parts};
 use crate::markov::Marginals;
@@ -195,6 +196,50 @@ pub(super) fn best(
     }
     let Look { value, a, params, .. } = look;
     Ok(Best { factors: place.factors(&sites, Some(&before)), sites, value, a, params })
+}
+
+/// Where the search of the last evaluation ended.
+#[derive(Clone)]
+struct Last(Option<Sites>);
+
+/// Has searches on an engine begin where the last one ended, as long as what it returns lives: the optimum is the same to what a
+/// search promises at its end, but not to the last bit, so that trainings that are resumed from a checkpoint begin at nothing.
+/// An engine that two fits share at the same time would mix them up.
+pub(crate) fn remember(engine: &dyn Engine) -> Remembered<'_> {
+    engine.shelf().put(Last(None));
+    Remembered(engine)
+}
+
+/// An engine on which searches begin where the last one ended.
+#[must_use]
+pub(crate) struct Remembered<'a>(&'a dyn Engine);
+
+impl Drop for Remembered<'_> {
+    fn drop(&mut self) {
+        self.0.shelf().remove::<Last>();
+    }
+}
+
+/// Finds the best sites for an evaluation, from the last ones where they are remembered.
+///
+/// # Errors
+/// Those of [`best`].
+pub(super) fn best_on(
+    engine: &dyn Engine,
+    prior: &dyn Prior,
+    model: &Model,
+    bound: &dyn Bound,
+    search: Search,
+) -> Result<Best> {
+    let last = engine.shelf().copy::<Last>();
+    let shape = (prior.mean().nrows(), prior.mean().ncols());
+    let fits = |own: &Sites| (own.first.nrows(), own.first.ncols()) == shape;
+    let start = last.iter().find_map(|Last(own)| own.clone()).filter(fits);
+    let found = best(prior, model, bound, &Search { start, ..search }, &|| engine.go_on())?;
+    if last.is_some() {
+        engine.shelf().put(Last(Some(found.sites.clone())));
+    }
+    Ok(found)
 }
 
 impl Sites {

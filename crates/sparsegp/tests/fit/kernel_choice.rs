@@ -140,6 +140,28 @@ fn slow_trends_are_found_beside_fast_variation() {
     assert!(rmse < 2.2, "{rmse}");
 }
 
+/// Months of carbon dioxide over years as numbers: a term that varies fast explains the season, and hides it from a wave.
+#[test]
+fn a_season_of_a_series_is_found_beside_what_varies_fast() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/data/co2.csv.gz");
+    let selected = Table::open(path).unwrap().select(&Selection::targets(["y"])).unwrap();
+    let all = selected.read_all().unwrap();
+    let mut options = FitOptions { method: "markov".into(), ..automatic() };
+    options.train.max_iterations = 1;
+    let found = fitted(&all.x, &all.y, &options);
+    let own = choice(&found);
+    assert!(own.kernel.contains("periodic"), "{own:?}");
+    // what it would be without
+    let score = |of: &dyn Fn(&str) -> bool| {
+        let scores = own.candidates.iter().filter(|own| of(&own.kernel)).map(|own| own.score);
+        scores.fold(f64::NEG_INFINITY, f64::max)
+    };
+    let periodic = |kernel: &str| kernel.contains("periodic");
+    let wave = |kernel: &str| kernel.contains("cosine");
+    let plain = score(&|kernel| !periodic(kernel) && !wave(kernel));
+    assert!(score(&periodic) > plain + 100.0, "{own:?}");
+}
+
 #[test]
 fn smooth_functions_keep_the_usual_kernel_and_its_model() {
     let f = |x: &[f64]| (1.5 * x[0] * x[1]).sin();

@@ -123,9 +123,9 @@ _PARAMETERS = """
         the first call found them (see ``update``), in place of further training. A dict has the options of ``update``:
         ``correlation``, ``most_points``, ``forget``, ``train``, ``train_points`` and ``keep_rows``. The first call fits with inducing points (100 by default).
     pilot : int
-        Most random rows that starting values are judged by: several starts get a few iterations
-        each, and training continues from the best (``start_`` says which). 0 takes the plain start
-        unseen.
+        Most random rows that starting values are judged by (of a series up to twice as many, in windows of neighbours):
+        several starts get a few iterations each, and training continues from the best (``start_`` says which). 0 takes the
+        plain start unseen.
     lengthscale_prior : bool
         Whether the lengthscales of several inputs have a weak log-normal prior in training, with its mode at √D
         standard deviations; not those that have a value or their own prior. ``objective_`` is

@@ -55,7 +55,12 @@ pub(super) fn scores(
     let more = affordable.min(AUTO_EXACT).min(options.pilot).min(dataset.source.rows());
     let limited = observer.time_used().is_some_and(|used| used > MOST_TIME);
     let few = |all: &[Judged]| all.iter().map(|own| own.score.clone()).collect();
-    if !exact || limited || (more as f64) < MORE * rows as f64 || observer.interrupted() {
+    if !exact {
+        // series and sites are judged once, and sites of so many rows may be too dear
+        let seen = judged.first().map_or(rows, |own| own.score.rows);
+        return Ok((few(&judged), seen));
+    }
+    if limited || (more as f64) < MORE * rows as f64 || observer.interrupted() {
         return Ok((few(&judged), rows));
     }
     let sample = dataset.of_sample(sample_rows(&*dataset.source, more, options.seed)?)?;

@@ -66,6 +66,36 @@ pub(super) fn start_at(kernel: &mut dyn Kernel, before: &dyn Kernel, lengths: &[
     }
 }
 
+/// Starts a kernel with a period at the values of another with a wave in its place, the last term before so many others: at so
+/// many times the period of the wave.
+pub(super) fn start_period(kernel: &mut dyn Kernel, wave: &dyn Kernel, times: f64, same: usize) {
+    let waves = places(wave.params());
+    let last = terms(&waves).saturating_sub(same + 1);
+    let period = waves
+        .iter()
+        .find(|(term, _, param)| *term == last && param.role() == Role::Lengthscales)
+        .map(|(.., param)| times * param.scalar());
+    let shape = |all: Vec<(usize, usize, &mut Param)>| -> Vec<f64> {
+        let own = |(term, _, param): &(usize, usize, &mut Param)| {
+            *term == last && param.role() == Role::Lengthscales
+        };
+        all.iter().filter(|of| own(of)).map(|(.., param)| param.scalar()).collect()
+    };
+    // the lengthscale of a period is one of its shape, that of a wave is its period
+    let shapes = shape(places(kernel.params_mut()));
+    start_at(kernel, wave, &[], same);
+    for (term, _, own) in places(kernel.params_mut()) {
+        if term != last || own.frozen || own.given {
+            continue;
+        }
+        match (own.role(), period, shapes.first()) {
+            (Role::Period, Some(period), _) => own.start(&[period]),
+            (Role::Lengthscales, _, Some(shape)) => own.start(&[*shape]),
+            _ => {}
+        }
+    }
+}
+
 /// Starts the last term before so many others as one that varies slowly beside the first.
 pub(super) fn start_slow(kernel: &mut dyn Kernel, same: usize) {
     let mut all = places(kernel.params_mut());
@@ -116,5 +146,35 @@ pub(super) fn start_likelihood(model: &mut Model, from: &Model) {
         if !own.frozen && own.len() == before.len() {
             own.start(before.value());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::{Inputs, parse};
+
+    #[test]
+    fn a_period_starts_at_the_wave() {
+        let of = |spec: &str| parse(spec, Inputs::unnamed(1)).expect("a kernel");
+        let wave =
+            of("matern52(variance=0.7, lengthscales=1.9) + cosine(variance=2.3, lengthscales=0.4)");
+        let spec = "matern52 + periodic";
+        let mut own = of(spec);
+        let shape = own.params()[3].1.scalar();
+        start_period(&mut *own, &*wave, 2.0, 0);
+        let values: Vec<f64> = own.params().iter().map(|(_, own)| own.scalar()).collect();
+        for (found, expected) in values.iter().zip([0.7, 1.9, 2.3, shape, 0.8]) {
+            assert!((found - expected).abs() < 1e-12, "{values:?}");
+        }
+        // what was frozen stays
+        let mut frozen = of(spec);
+        let is_period = |param: &Param| param.role() == Role::Period;
+        for (_, param) in frozen.params_mut().into_iter().filter(|(_, own)| is_period(own)) {
+            param.frozen = true;
+        }
+        let before = frozen.params().last().expect("a period").1.scalar();
+        start_period(&mut *frozen, &*wave, 2.0, 0);
+        assert_eq!(frozen.params().last().expect("a period").1.scalar(), before);
     }
 }

@@ -41,8 +41,9 @@ pub(super) const ENTRIES: &[Setting] = &[
         python: Some("pilot"),
         group: TRAINING,
         takes: "ROWS",
-        about: "Judge starting values on at most this many random rows: several starts get a few \
-               iterations each, and the best is trained. 0 takes the plain start without a trial",
+        about: "Judge starting values on at most this many random rows (of a series on up to twice as many, in windows of \
+               neighbours): several starts get a few iterations each, and the best is trained. 0 takes the plain start without \
+               a trial",
         kind: Kind::Whole(0),
         needs: &[Trait::OneLayer],
         read: |o| json!(o.pilot),

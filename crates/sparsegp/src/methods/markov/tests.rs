@@ -1,13 +1,16 @@
 //! Against sites of all rows by dense matrices, and against themselves where these have no counterpart.
 
-use crate::data::InMemory;
-use crate::engine::Cpu;
+use crate::data::{InMemory, Source};
+use crate::engine::{Cpu, Engine, Job, Passed, Shelf};
+use crate::error::Result;
 use crate::kernels::{self, Inputs};
 use crate::likelihoods;
-use crate::linalg::Mat;
-use crate::methods::{Tvgp, find};
+use crate::linalg::{Mat, Precision};
+use crate::methods::{Tvgp, find, sites};
 use crate::model::Model;
+use crate::params::Param;
 use crate::variational::{Tying, Variational};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The inputs that a kernel reads: times, and labels where it reads some.
 fn inputs(kernel: &str) -> usize {
@@ -301,5 +304,66 @@ fn every_column_may_have_a_kernel_to_itself() {
             }
         }
         close(found.value, value, 1e-12, likelihood);
+    }
+}
+
+/// Searches that begin where the last one ended end where others do, and look less often.
+#[test]
+fn remembered_sites_are_a_start() {
+    for (likelihood, kernel, target, columns) in CASES {
+        let data = rows(kernel, 60, *columns, target);
+        let mut model = model("markov", kernel, likelihood, *columns, 60);
+        let engine = Counted::default();
+        let values = |model: &Model| {
+            let before = engine.looks.load(Ordering::Relaxed);
+            let found = model.method.evaluate(model, &engine, &data).unwrap();
+            (found.value, found.gradient, engine.looks.load(Ordering::Relaxed) - before)
+        };
+        let near = model.clone();
+        let longer = |own: &mut Param| {
+            let values: Vec<f64> = own.value().iter().map(|value| 1.03 * value).collect();
+            own.start(&values);
+        };
+        model.for_group("kernel", longer).unwrap();
+        let fresh = values(&model);
+        let again = {
+            let _remembered = sites::remember(&engine);
+            assert!(values(&near).0 != fresh.0);
+            values(&model)
+        };
+        assert_eq!(values(&model), fresh, "{likelihood}: forgotten");
+        assert!((again.0 - fresh.0).abs() < 1e-8 * fresh.0.abs(), "{likelihood}");
+        for (a, b) in again.1.iter().zip(&fresh.1) {
+            assert!((a - b).abs() < 1e-4 * (1.0 + b.abs()), "{likelihood}: {a} {b}");
+        }
+        assert!(again.2 < fresh.2, "{likelihood}: {} of {}", again.2, fresh.2);
+    }
+}
+
+/// Counts how often a method asks whether to continue.
+#[derive(Default)]
+struct Counted {
+    cpu: Cpu,
+    looks: AtomicUsize,
+}
+
+impl Engine for Counted {
+    fn shelf(&self) -> &Shelf {
+        self.cpu.shelf()
+    }
+
+    fn pass_in(
+        &self,
+        precision: Precision,
+        job: &Job<'_>,
+        data: &dyn Source,
+        out: &mut Passed,
+    ) -> Result<()> {
+        self.cpu.pass_in(precision, job, data, out)
+    }
+
+    fn go_on(&self) -> Result<()> {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
 }
