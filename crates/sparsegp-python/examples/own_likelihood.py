@@ -32,7 +32,7 @@ truth = np.sin(X[:, 0])
 outliers = rng.random(200) < 0.15
 y = truth + np.where(outliers, 1.0, 0.1) * rng.normal(size=200)
 
-model = GPRegressor("rbf", likelihood=Mixed(), method="svgp", n_inducing=20, epochs=60).fit(X, y)
+model = GPRegressor("rbf", likelihood=Mixed(), method="svgp", n_inducing=20, epochs=60, pilot=50).fit(X, y)
 plain = GPRegressor("rbf").fit(X, y)
 print(model.summary())
 error, of_plain = (np.abs(m.predict(X) - truth).mean() for m in (model, plain))

@@ -299,10 +299,10 @@ def test_full_scale_has_points_and_neighbours(tmp_path):
 
 def test_neighbours_take_classes_and_counts(tmp_path):
     X, y = waves(120)
-    kernel = "matern32"
+    kernel, few = "matern32", {"pilot": 40}
     for estimator, target, likelihood in (
-        (GPClassifier, y > np.median(y), {}),
-        (GPRegressor, np.floor(np.exp(y - y.mean())), {"likelihood": "poisson"}),
+        (GPClassifier, y > np.median(y), few),
+        (GPRegressor, np.floor(np.exp(y - y.mean())), {"likelihood": "poisson", **few}),
     ):
         every = estimator(kernel, method="tvgp", **likelihood).fit(X, target)
         near = estimator(kernel, method="vecchia(neighbours=20)", **likelihood).fit(X, target)
@@ -868,15 +868,16 @@ def test_rows_of_a_file_are_kept_aside(tmp_path):
         path, np.column_stack([X, y, y > 0, counts, exposure]), delimiter=",", header="a,b,y,l,c,e", comments=""
     )
     options = dict(method="svgp", early_stopping=0.2, patience=3, batch_size=64, epochs=400, learning_rate=0.1)
+    options |= dict(n_inducing=40, pilot=100)
     for stream in (False, True):
-        model = GPRegressor(**options).fit_file(path, "y", ignore=["l", "c", "e"], stream=stream)
+        model = GPRegressor("rbf", **options).fit_file(path, "y", ignore=["l", "c", "e"], stream=stream)
         assert "held-out rows" in model.stopped_ and np.isfinite(model.trace_["held_out"]).all()
         assert model._about["rows"] == 320
     options["epochs"] = 5
-    labels = GPClassifier(**options).fit_file(path, "l", ignore=["y", "c", "e"])
+    labels = GPClassifier("rbf", **options).fit_file(path, "l", ignore=["y", "c", "e"])
     assert np.isfinite(labels.trace_["held_out"]).all() and len(labels.classes_) == 2
-    from_file = GPCountRegressor(**options).fit_file(path, "c", ignore=["y", "l"], further="e")
-    from_arrays = GPCountRegressor(**options).fit(X, counts, exposure=exposure)
+    from_file = GPCountRegressor("rbf", **options).fit_file(path, "c", ignore=["y", "l"], further="e")
+    from_arrays = GPCountRegressor("rbf", **options).fit(X, counts, exposure=exposure)
     for model in (from_file, from_arrays):
         assert np.isfinite(model.trace_["held_out"]).all() and model._about["rows"] == 320
     with pytest.raises(ValueError, match="fraction"):

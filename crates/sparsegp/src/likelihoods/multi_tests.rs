@@ -354,7 +354,8 @@ fn price_slopes_are_half_of_mean_curvatures() {
     for (likelihood, tolerance) in exact(Slope::Price) {
         let (k, name) = (likelihood.latents(), label(&*likelihood));
         for t in targets(&*likelihood) {
-            for (m, v) in places(k).take(2) {
+            // an integral over three functions takes as long as twenty over two
+            for (m, v) in places(k).take(if k > 2 { 1 } else { 2 }) {
                 let own = expect(&*likelihood, t, &m, &v);
                 for j in 0..k {
                     let by = brute(k, &m, &v, |f| {

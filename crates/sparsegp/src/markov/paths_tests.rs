@@ -138,7 +138,7 @@ fn draws_have_the_joint_law_of_exact_inference() {
         // of directions that the rounding of a covariance of low rank leaves
         let jitter = 1e-9 * k[(0, 0)];
         let root = Cholesky::new(left.as_ref(), Jitter::Absolute(jitter), "posterior").unwrap().l;
-        let count = 4000;
+        let count = 2500;
         let mut rng = rng::stream(31, spec);
         let mut sums = vec![[0.0; 2]; n];
         let column: Vec<f64> = (0..n).map(|i| problem.y[(i, 0)]).collect();

@@ -127,7 +127,7 @@ fn simulated(model: &Model, rng: &mut impl Rng) -> (Model, Mat<f64>, InMemory) {
 #[test]
 fn ranks_of_the_truth_are_uniform() {
     const REPEATS: u64 = 80;
-    const DRAWS: usize = 63;
+    const DRAWS: usize = 31;
     const BINS: usize = 8;
     for spec in ["gaussian(variance=0.3)", "poisson", "bernoulli(link=logit)"] {
         let mut model = with_priors(spec);
@@ -143,9 +143,9 @@ fn ranks_of_the_truth_are_uniform() {
                 let (own, f, rows) = simulated(&model, &mut rng);
                 let options = HmcOptions {
                     chains: 1,
-                    burn_in: 150,
+                    burn_in: 120,
                     draws: DRAWS,
-                    thin: 3,
+                    thin: 4,
                     seed: repeat,
                     path: Path::NoUTurn { depth: 7 },
                     acceptance: 0.9,
@@ -187,8 +187,8 @@ fn evidence_and_everything_agree() {
     let rows = data(&[0.3, -0.8, 1.2, 0.1, 0.7, -1.0], 0.15);
     let mut watch = |_, _| ControlFlow::Continue(());
     let options = HmcOptions {
-        burn_in: 500,
-        draws: 1500,
+        burn_in: 400,
+        draws: 900,
         path: Path::NoUTurn { depth: 7 },
         acceptance: 0.9,
         ..HmcOptions::default()
@@ -239,7 +239,7 @@ fn paths_and_gibbs_agree() {
     assert!(paths.divergences < 60, "{}", paths.divergences);
     model.method = find("gibbs").unwrap().method;
     let own = super::gibbs::GibbsOptions {
-        draws: 3000,
+        draws: 2000,
         hyperparameters: true,
         ..super::gibbs::GibbsOptions::default()
     };

@@ -103,9 +103,12 @@ fn table(likelihood: &dyn Likelihood, odd: Odd) -> Loaded {
     loaded
 }
 
-fn options(method: &str, likelihood: &str) -> FitOptions {
+fn options(method: &str, likelihood: &str, odd: Odd) -> FitOptions {
     let entry = methods::find(method).ok();
+    // the choice of a kernel sees columns that are scaled, and costs more than all the rest
+    let plain = matches!(odd, Odd::Units(..));
     let mut own = FitOptions {
+        kernel: if plain { "rbf".into() } else { "auto".into() },
         method: method.into(),
         likelihood: Some(likelihood.into()),
         inducing: entry.is_some_and(|entry| entry.method.is_sparse()).then_some(10),
@@ -130,7 +133,7 @@ fn fault(method: &str, likelihood: &str, odd: Odd) -> Option<String> {
     let loaded = table(&*known, odd);
     let (x, extra) = (loaded.x.clone(), loaded.extra.clone());
     let purpose = Purpose { method, likelihood: &*known, inducing: false };
-    let own = options(method, likelihood);
+    let own = options(method, likelihood, odd);
     let mut seen = Seen::default();
     let outcome = Dataset::for_purpose(loaded, Standardise::all_that(&*known), purpose)
         .and_then(|dataset| fit(&dataset, &own, &Cpu::default(), &mut seen));
@@ -190,7 +193,7 @@ fn of_method(method: &str) -> &'static str {
         let loaded = table(&*known, Odd::Nothing);
         let purpose = Purpose { method, likelihood: &*known, inducing: false };
         let dataset = Dataset::for_purpose(loaded, Standardise::all_that(&*known), purpose);
-        let own = FitOptions { pilot: 0, ..options(method, likelihood) };
+        let own = FitOptions { pilot: 0, ..options(method, likelihood, Odd::Nothing) };
         sparsegp::fit::prepare(&dataset.expect("a table"), &own, &Cpu::default(), &mut ()).is_ok()
     };
     ["gaussian", "bernoulli(link=logit)"].iter().find(takes).copied().unwrap_or("gaussian")

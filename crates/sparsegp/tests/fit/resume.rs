@@ -105,7 +105,9 @@ fn through_files_from_several_positions() {
     for streamed in [None, Some(&*table)] {
         for options in cases() {
             let whole = fit(&data(streamed), &options).expect("a fit");
-            for batches in [1, 4, 6, 11, 16] {
+            // where it stops does not depend on where rows come from
+            let stops: &[usize] = if streamed.is_some() { &[4, 11] } else { &[1, 4, 6, 11, 16] };
+            for &batches in stops {
                 let _ = std::fs::remove_file(&checkpoint);
                 let kept = FitOptions { checkpoint: Some(checkpoint.clone()), ..options.clone() };
                 let data = data(streamed);
@@ -202,7 +204,8 @@ fn chains_from_several_sweeps() {
         let whole = fit(&data, &options).expect("a fit");
         options.checkpoint = Some(checkpoint.clone());
         options.gibbs.checkpoint_seconds = 0.0;
-        for sweeps in [1, 7, 16] {
+        // while it adapts, and while it draws
+        for sweeps in [7, 16] {
             let _ = std::fs::remove_file(&checkpoint);
             let part = sparsegp::fit::fit(&data, &options, &Cpu::default(), &mut Sweeps(sweeps));
             let done = io::load_sampling(&checkpoint).expect("a file").1.expect("a state").sweeps;

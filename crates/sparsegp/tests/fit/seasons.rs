@@ -113,7 +113,7 @@ fn seasons_have_units_names_and_limits() {
 /// The states of all terms together are few enough wherever a training goes.
 #[test]
 fn several_seasons_of_a_series_have_few_enough_states() {
-    let n = 500;
+    let n = 400;
     let x = Mat::from_fn(n, 1, |i, _| 18_630.0 + i as f64);
     let mut rng = stream(5, "seasons");
     let y = Mat::from_fn(n, 1, |i, _| {
@@ -121,8 +121,9 @@ fn several_seasons_of_a_series_have_few_enough_states() {
         truth(x[(i, 0)]) + weekend + uniform(&mut rng)
     });
     let data = dated(Dataset::from_arrays(x, y, true).expect("a table"));
-    let mut own = FitOptions { method: "markov".into(), ..with("matern32", &["1y", "1w"]) };
-    own.train.max_iterations = 15;
+    let mut own =
+        FitOptions { method: "markov".into(), pilot: 60, ..with("matern32", &["1y", "1w"]) };
+    own.train.max_iterations = 8;
     let found = fit(&data, &own).expect("a fit");
     let states = found.model.kernel().state_space().expect("a state").size();
     assert!(states <= 64, "{states}");
@@ -171,20 +172,20 @@ fn seasons_of_the_calendar_are_found() {
         (squares.sum::<f64>() / 56.0).sqrt()
     };
     assert!(error(&found) < 0.6, "{}", error(&found));
-    let none = fit(&data, &with("auto", &["none"])).expect("a fit");
+    let few = |kernel: &str, seasons: &[&str]| {
+        let mut own = FitOptions { pilot: 100, ..with(kernel, seasons) };
+        own.train.max_iterations = 2;
+        own
+    };
+    let none = fit(&data, &few("auto", &["none"])).expect("a fit");
     let choice = none.report.and_then(|own| own.kernels).expect("a choice");
     let known = |kernel: &str| kernel.contains("frozen");
     assert!(!choice.candidates.iter().any(|own| known(&own.kernel)), "{choice:?}");
     // neither of numbers, nor beside a kernel that was given
     let mut numbers = hours(480);
     numbers.columns[0].encoding = Encoding::Number;
-    let few = |kernel: &str| {
-        let mut own = with(kernel, &[]);
-        own.train.max_iterations = 2;
-        own
-    };
-    let plain = fit(&numbers, &few("auto")).expect("a fit").report.and_then(|own| own.kernels);
+    let plain = fit(&numbers, &few("auto", &[])).expect("a fit").report.and_then(|own| own.kernels);
     assert!(!plain.expect("a choice").reason.contains("repeat"));
-    let given = fit(&data, &few("matern32")).expect("a fit");
+    let given = fit(&data, &few("matern32", &[])).expect("a fit");
     assert!(!given.model.params().iter().any(|(path, _)| path.ends_with("period")));
 }

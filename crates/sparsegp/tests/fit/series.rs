@@ -518,8 +518,9 @@ fn precise_rows_on_a_steep_trend_are_fitted_by_default() {
 #[test]
 fn periods_are_tried_where_a_wave_gains() {
     let tried = |f: &dyn Fn(f64) -> f64| {
-        let (x, y) = rows(300, 15, f);
+        let (x, y) = rows(200, 15, f);
         let own = FitOptions {
+            pilot: 100,
             train: TrainOptions { max_iterations: 1, ..TrainOptions::default() },
             ..how("markov", "auto")
         };

@@ -245,8 +245,8 @@ fn missing_cells_have_no_unit() {
 /// the model but for the Jacobian. What remains is where iterations end.
 #[test]
 fn links_have_the_unit_of_the_targets() {
-    let n = 80;
-    let x = Mat::from_fn(n, 1, |i, _| 0.075 * i as f64);
+    let n = 50;
+    let x = Mat::from_fn(n, 1, |i, _| 0.12 * i as f64);
     let generator = &mut rng::stream(29, "units");
     let mut draw = |law: &str, i: usize| -> f64 {
         let mean = x[(i, 0)].sin().exp();
