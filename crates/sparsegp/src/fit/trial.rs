@@ -169,7 +169,7 @@ impl Trial {
             em: EmOptions { e_steps: STEPS, ..EmOptions::default() },
             ..TrainOptions::default()
         };
-        // nobody resumes it
+        // a trial is never resumed
         let remembered = sites::remember(engine);
         let trained = train(&mut self.model, engine, &self.data, &options, &mut Quiet(observer));
         drop(remembered);
